@@ -15,6 +15,7 @@ void register_cuda(Registry<Reduction>& registry) {
   mma::add_nearest_bfloat16s(registry);
   points::add_weighted_sums(registry);
   points::add_softmax(registry);
+  points::add_doubles(registry);
   points::add_expanded(registry);
   points::add_wide_sums(registry);
   best::add(registry);

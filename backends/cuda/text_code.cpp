@@ -84,6 +84,14 @@ std::string link(const std::string& ptx) {
   return {static_cast<const char*>(image), size};
 }
 
+std::string as_it_is(const std::string& ptx) { return ptx; }
+
+// Loads a kernel into the current context, which a captured launch could not: asking for its attributes does.
+cudaError_t load_here(const void* kernel) {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, kernel);
+}
+
 // The kernel of an image, for all contexts; nothing if the driver refuses it. It stays loaded: streams and graphs may run it later.
 std::optional<detail::TextCode> load(const std::string& image) {
   CUlibrary library = nullptr;
@@ -91,8 +99,7 @@ std::optional<detail::TextCode> load(const std::string& image) {
   if (driver().load(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0) != CUDA_SUCCESS ||
       driver().kernel(&kernel, library, "rigel_text_kernel") != CUDA_SUCCESS)
     return std::nullopt;
-  cudaFuncAttributes attributes;  // asking for them loads it into this context, which a captured launch could not
-  if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)) != cudaSuccess) {
+  if (load_here(kernel) != cudaSuccess) {
     cudaGetLastError();
     return std::nullopt;
   }
@@ -111,23 +118,32 @@ const void* TextCodes::add(const Key& key, const Execution& execution,
                            const std::function<detail::TextCode(const detail::TextGpu&)>& compile) {
   require_no_capture(execution);
   const Relaxed relaxed;
-  check(cudaSetDevice(execution.device), "cudaSetDevice");  // which makes its context current
+  const CurrentDevice current(execution.device);
+  check(cudaSetDevice(execution.device), "cudaSetDevice");  // which makes its context current, also a new thread's
   int version = 0;
   check(cudaDriverGetVersion(&version), "cudaDriverGetVersion");
-  const detail::TextGpu gpu{
-      !level_.empty()                      ? level_.c_str()
-      : execution.compute_capability >= 90 ? "sm_90"
-                                           : "sm_80",
-      "compute capability " + std::to_string(execution.compute_capability) + ", driver " + std::to_string(version), &link,
-      &load, family_};
+  const detail::TextGpu gpu{!level_.empty()                      ? level_.c_str()
+                            : execution.compute_capability >= 90 ? "sm_90"
+                                                                 : "sm_80",
+                            "compute capability " + std::to_string(execution.compute_capability) + ", driver " +
+                                std::to_string(version) + (image_ == TextImage::loaded ? ", PTX" : ""),
+                            image_ == TextImage::loaded ? &as_it_is : &link, &load, family_};
   detail::TextCode code = compile(gpu);
+  // Code from memory may be loaded into another device's context alone.
+  check(load_here(code.functions[0]), what_ + ": cudaFuncGetAttributes");
   const std::lock_guard lock(mutex_);
   return codes_.emplace(key, std::move(code)).first->second.functions[0];
 }
 
 void TextCodes::require_no_capture(const Execution& execution) const {
   cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(static_cast<cudaStream_t>(execution.stream), &captured), "contract: cudaStreamIsCapturing");
+  const cudaError_t status = cudaStreamIsCapturing(static_cast<cudaStream_t>(execution.stream), &captured);
+  // The legacy stream, while another one is captured, to which this does nothing.
+  if (status == cudaErrorStreamCaptureImplicit) {
+    cudaGetLastError();
+    return;
+  }
+  check(status, "contract: cudaStreamIsCapturing");
   if (captured != cudaStreamCaptureStatusNone)
     throw Error(Code::unsupported, what_ +
                                        ": its kernel is not compiled yet, and nothing is compiled while a stream is "

@@ -79,11 +79,10 @@ Status supports(const Reduction& p, const Geometry& geometry) {
   const Product& s = p;
   if (p.reducer != Reducer::minimum && p.reducer != Reducer::smallest) return {Decline::other, "finds the smallest only"};
   if (p.count > most_results) return {Decline::extents, "finds the " + std::to_string(most_results) + " smallest at most"};
-  const bool root = s.program && s.program->size() == 1 && s.program->begins_with_root();
-  if (!s.program || !(s.program->empty() || root))
-    return {Decline::epilogue, "takes scores as they are, or their square roots"};
+  if (const Status status = detail::computes_scores(p); !status) return status;
+  const bool root = s.program->size() == 1 && s.program->begins_with_root();
+  if (!(s.program->empty() || root)) return {Decline::epilogue, "takes scores as they are, or their square roots"};
   if (p.scores.type != s.accumulator) return {Decline::result, "takes scores of the accumulator's type"};
-  if (!p.score_kernel.empty()) return {Decline::name, "computes its scores itself, and the call names a kernel for them"};
   if (s.batch != 1) return {Decline::batches, "takes single matrices"};
   if (s.k < 1 || s.k > most_numbers) return {Decline::extents, "takes K from 1 to " + std::to_string(most_numbers)};
   if (s.n < 1 || s.n > (std::int64_t{1} << 31) - 1) return {Decline::extents, "takes N from 1 to 2^31 - 1"};

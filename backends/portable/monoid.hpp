@@ -93,10 +93,7 @@ struct MonoidStripsKernel {
     const detail::StripShape& s = strips.shape();
     plan.keep(s);
     if (!needs.status) return std::numeric_limits<double>::infinity();
-    const auto share = [](std::int64_t all, std::int64_t part) {
-      return std::max(static_cast<double>(all) / static_cast<double>(part), 1.);
-    };
-    return needs.seconds * share(p.batch, s.matrices) * share(p.m, s.rows) * share(p.n, s.columns) + reducing_seconds(p, s);
+    return needs.seconds * detail::strips_of(p, s) + reducing_seconds(p, s);
   }
   static void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& plan, const Workspace& workspace) {
     const auto shape = plan.get<detail::StripShape>();

@@ -596,9 +596,11 @@ class Strips {
 /// Predicted seconds of the reducing launches.
 inline double reducing_seconds(const Reduction& p, const detail::StripShape& s) {
   const auto number = [](std::int64_t i) { return static_cast<double>(i); };
-  const double scores = number(p.batch) * number(p.m) * number(p.n), rows = number(s.matrices) * number(s.rows);
-  const double strips = std::ceil(number(p.batch) / number(s.matrices)) * std::ceil(number(p.m) / number(s.rows)) *
-                        std::max(std::ceil(number(p.n) / number(s.columns)), 1.);
+  const double scores = detail::scores_of(p), rows = number(s.matrices) * number(s.rows);
+  const double strips = p.ranges
+                            ? detail::strips_of(p, s)
+                            : std::ceil(number(p.batch) / number(s.matrices)) * std::ceil(number(p.m) / number(s.rows)) *
+                                  std::max(std::ceil(number(p.n) / number(s.columns)), 1.);
   const bool exponentials = p.reducer == Reducer::log_sum_exp;
   if (p.execution.space == Space::cuda) {
     // A launch; a row's thread waits for memory at each of its scores; bytes, of which the L2 cache delivers so many.
@@ -651,10 +653,7 @@ struct StripsKernel {
     const detail::StripShape& s = strips.shape();
     plan.keep(s);
     if (!needs.status) return std::numeric_limits<double>::infinity();
-    const auto share = [](std::int64_t all, std::int64_t part) {
-      return std::max(static_cast<double>(all) / static_cast<double>(part), 1.);
-    };
-    return needs.seconds * share(p.batch, s.matrices) * share(p.m, s.rows) * share(p.n, s.columns) + reducing_seconds(p, s);
+    return needs.seconds * detail::strips_of(p, s) + reducing_seconds(p, s);
   }
 
   static WorkspaceSize workspace(const Kernel<Reduction>&, const Reduction&, const Plan& plan) {

@@ -227,14 +227,11 @@ struct WeightedStripsKernel {
     const detail::StripShape& s = strips.shape();
     plan.keep(s);
     if (!needs.status) return std::numeric_limits<double>::infinity();
-    const auto number = [](std::int64_t i) { return static_cast<double>(i); };
-    const auto share = [&](std::int64_t all, std::int64_t part) { return std::max(number(all) / number(part), 1.); };
-    const double strips_of_call = share(p.batch, s.matrices) * share(p.m, s.rows) * share(p.n, s.columns);
     // Seconds of a strip's other launches, and of a score that becomes a weight.
     const bool device = p.execution.space == Space::cuda;
     const double launches = device ? 1.5e-5 : 4e-6;
     const double weights = p.reducer != Reducer::softmax_weighted ? 0 : device ? 5e-12 : 3e-9 / p.execution.concurrency;
-    return strips_of_call * (needs.seconds + launches) + weights * number(p.batch) * number(p.m) * number(p.n);
+    return detail::strips_of(p, s) * (needs.seconds + launches) + weights * detail::scores_of(p);
   }
 
   static WorkspaceSize workspace(const Kernel<Reduction>&, const Reduction&, const Plan& plan) {

@@ -17,13 +17,11 @@ struct ReduceRow {
   detail::Below<T> below;
   detail::Bins bins;
   std::int64_t count;
-  bool exclude_self;
+  detail::RowColumns columns;
 
-  RIGEL_FUNCTION void operator()(const T* scores, std::int64_t columns, std::int64_t l, std::int64_t m,
-                                 detail::Found<T>* list) const {
+  RIGEL_FUNCTION void operator()(const T* scores, std::int64_t l, std::int64_t m, detail::Found<T>* list) const {
     const auto for_each_score = [&](const auto& use) {
-      for (std::int64_t n = 0; n < columns; ++n)
-        if (!exclude_self || n != m) use(n, scores[n]);
+      columns.for_each(m, [&](std::int64_t n, int) { use(n, scores[n]); });
     };
     if constexpr (reducer == Reducer::minimum || reducer == Reducer::maximum) {
       constexpr bool largest = reducer == Reducer::maximum;
@@ -63,7 +61,7 @@ struct ReduceRow {
     } else {
       using Lane = std::conditional_t<reducer == Reducer::sum, detail::LaneSum<T>, detail::LaneExponentials<T>>;
       Lane sums[detail::lanes];
-      for_each_score([&](std::int64_t n, T score) { sums[n % detail::lanes].add(score); });
+      columns.for_each(m, [&](std::int64_t n, int lane) { sums[lane].add(scores[n]); });
       for (int half = detail::lanes / 2; half > 0; half /= 2)
         for (int j = 0; j < half; ++j) sums[j].add(sums[j + half]);
       outputs.store(sums[0].result(), l, m);
@@ -77,13 +75,11 @@ static void reduce(const Exec& exec, const std::string& label, const Reduction& 
                    const T* scores, detail::Found<T>* lists) {
   using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
   const ReduceRow<T, reducer> row{detail::ReducedOutputs::of(p), detail::Below<T>::of(p), detail::Bins::of(p), p.count,
-                                  p.exclude_self};
-  const std::int64_t rows = strip.rows, columns = strip.columns, pitch = strip.pitch, l0 = strip.l, m0 = strip.m,
-                     count = p.count;
+                                  detail::RowColumns::of(p)};
+  const std::int64_t rows = strip.rows, pitch = strip.pitch, l0 = strip.l, m0 = strip.m, count = p.count;
   Kokkos::parallel_for(
-      label, detail::by_argument(Policy(exec, 0, strip.row_count())), KOKKOS_LAMBDA(const std::int64_t r) {
-        row(scores + r * pitch, columns, l0 + r / rows, m0 + r % rows, lists + r * count);
-      });
+      label, detail::by_argument(Policy(exec, 0, strip.row_count())),
+      KOKKOS_LAMBDA(const std::int64_t r) { row(scores + r * pitch, l0 + r / rows, m0 + r % rows, lists + r * count); });
 }
 
 /// The same for weighted reducers, with whole rows of scores: first they become weights, then one work item makes one result of a row,
@@ -94,28 +90,27 @@ static void reduce_weighted(const Exec& exec, const std::string& label, const Re
   using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
   const auto outputs = detail::ReducedOutputs::of(p);
   const auto v = detail::WeightReader::of(p.weights);
-  const std::int64_t rows = strip.rows, columns = strip.columns, pitch = strip.pitch, l0 = strip.l, m0 = strip.m,
-                     count = p.count;
-  const bool exclude_self = p.exclude_self, softmax = p.reducer == Reducer::softmax_weighted;
+  const auto columns = detail::RowColumns::of(p);
+  const std::int64_t rows = strip.rows, pitch = strip.pitch, l0 = strip.l, m0 = strip.m, count = p.count;
+  const bool softmax = p.reducer == Reducer::softmax_weighted;
   if (softmax)
     Kokkos::parallel_for(
         label, detail::by_argument(Policy(exec, 0, strip.row_count())), KOKKOS_LAMBDA(const std::int64_t r) {
           T* const row = scores + r * pitch;
+          const std::int64_t m = m0 + r % rows;
           T most = -std::numeric_limits<T>::infinity();
-          for (std::int64_t n = 0; n < columns; ++n)
-            if ((!exclude_self || n != m0 + r % rows) && row[n] > most) most = row[n];
-          for (std::int64_t n = 0; n < columns; ++n) row[n] = detail::softmax_weight(row[n], most);
+          columns.for_each(m, [&](std::int64_t n, int) { most = row[n] > most ? row[n] : most; });
+          columns.for_each(m, [&](std::int64_t n, int) { row[n] = detail::softmax_weight(row[n], most); });
         });
   Kokkos::parallel_for(
       label, detail::by_argument(Policy(exec, 0, strip.row_count() * count)), KOKKOS_LAMBDA(const std::int64_t i) {
         const std::int64_t r = i / count, d = i % count, l = l0 + r / rows, m = m0 + r % rows;
         double sum = 0, total = 0;
-        for (std::int64_t n = 0; n < columns; ++n) {
-          if (exclude_self && n == m) continue;
+        columns.for_each(m, [&](std::int64_t n, int) {
           const auto weight = static_cast<double>(scores[r * pitch + n]);
           sum = math::add(sum, math::multiply(weight, v(l, n, d)));
           total += weight;
-        }
+        });
         outputs.store(softmax ? sum / total : sum, l, m, d);
       });
 }
@@ -136,10 +131,11 @@ inline detail::StripShape reduction_shape(const Reduction& p) {
   return s;
 }
 
-/// The problem with scores of the reference.
+/// The problem with scores of the reference, of whole rows: what ranges leave out is computed, but not looked at.
 inline Reduction of_reference(const Reduction& p) {
   Reduction q = p;
   q.score_kernel = "reference";
+  q.ranges = nullptr;
   return q;
 }
 
@@ -221,7 +217,7 @@ Kernel<Reduction> monoid_kernel() {
     const auto outputs = detail::ReducedOutputs::of(p);
     const M monoid = *static_cast<const M*>(p.monoid);
     const auto* const scores = static_cast<const T*>(workspace.data);
-    const bool exclude_self = p.exclude_self;
+    const auto columns = detail::RowColumns::of(p);
     detail::with_instance(Spaces{}, p.execution, [&]<class Exec>(const Exec& exec) {
       using Policy = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
       detail::for_each_strip(of_reference(p), plan.get<detail::StripShape>(), workspace, [&](const detail::Strip& strip) {
@@ -230,10 +226,9 @@ Kernel<Reduction> monoid_kernel() {
               const std::int64_t l = strip.l + r / strip.rows, m = strip.m + r % strip.rows;
               detail::monoid_state<M> states[detail::lanes];
               for (auto& state : states) state = monoid.identity();
-              for (std::int64_t n = 0; n < strip.columns; ++n)
-                if (!exclude_self || n != m)
-                  states[n % detail::lanes] =
-                      monoid.join(states[n % detail::lanes], monoid.of(scores[r * strip.pitch + n], n));
+              columns.for_each(m, [&](std::int64_t n, int lane) {
+                states[lane] = monoid.join(states[lane], monoid.of(scores[r * strip.pitch + n], n));
+              });
               detail::join_lanes(monoid, states);
               outputs.store(static_cast<detail::monoid_result<M>>(monoid.result(states[0])), l, m);
             });

@@ -28,7 +28,7 @@ auto with_points(const Exec& exec, const X& x, const Z& z, const M& metric, cons
   using Score = typename decltype(kept_score<R, Given>())::type;
   Reduction p;
   p.function = function;
-  set_reducer(p, reducer, options);
+  set_reducer<Exec>(p, reducer, options);
   set_outputs<R>(p, values, indices, options.batch);
   const Operand& output = p.values.size > 0 ? p.values : p.indices;
   // Stands for the distances, without memory.
@@ -89,7 +89,8 @@ auto kernel_over(const M& metric, const K& kernel) {
 ///
 /// exec, x, z, metric, last   as in cdist(): x is M × K, z is N × K; metric may be a kernel_over() one. Distances are in f32 if x holds
 ///           f16, bf16 or f32, else in f64; those that weight a V of f64 are, too
-/// reducer, values, indices, options   as in reduce(); options.exclude_self leaves out n = m of a set with itself
+/// reducer, values, indices, options   as in reduce(); options.exclude_self leaves out n = m of a set with itself, and options.ranges pairs of
+///           clusters, say those that are too far apart to matter
 /// The number of neighbours within a radius is reducer::count_below{radius, true}; log-sum-exp of −D/ε is logsumexp().
 /// Rows that a metric prepares are in the workspace in addition to reduce()'s 64 MiB: K numbers for each row of x and z.
 /// Throws as cdist() and reduce() do.
@@ -129,7 +130,7 @@ std::size_t reduce_distances_workspace_size(const Exec& exec, const X& x, const 
 /// k         from 1 to 4096. If z has fewer rows, −1 and ∞ follow (−∞ of inner products).
 /// indices   M × k, of int32 or int64; with batches L × M × k. Or no_output.
 /// distances M × k numbers. Or no_output.
-/// options   options.exclude_self: x and z are one set, and no row is its own neighbour
+/// options   options.exclude_self: x and z are one set, and no row is its own neighbour; options.ranges: only rows of z that a row of x meets
 /// NaN distances come last: a row of x with NaN gets the indices 0 … k − 1 and NaN. It is a call of reduce_distances(), and throws as that does.
 template <class Exec, class X, class Z, class M, class I, class D>
 void nearest(const Exec& exec, const X& x, const Z& z, const M& metric, std::int64_t k, const I& indices, const D& distances,

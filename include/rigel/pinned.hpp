@@ -22,6 +22,8 @@ class Pinned {
   explicit Pinned(const Contraction& problem);
   /// With a kernel of the caller's choice, such as that of a Candidate, which outlives the object. Throws as run(kernel, problem) does.
   Pinned(const Kernel<Contraction>& kernel, const Contraction& problem);
+  /// The same with a kernel that lives as long as this object.
+  Pinned(std::shared_ptr<const Kernel<Contraction>> kernel, const Contraction& problem);
   ~Pinned();
   Pinned(Pinned&&) noexcept;
   Pinned& operator=(Pinned&&) noexcept;

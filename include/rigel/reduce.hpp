@@ -5,6 +5,7 @@
 
 #include <rigel/contract.hpp>
 #include <rigel/detail/reduction_front.hpp>
+#include <rigel/ranges.hpp>
 #include <rigel/reduction_problem.hpp>
 
 namespace rigel {
@@ -119,6 +120,7 @@ inline constexpr NoOutput no_output;
 /// Options of reduce().
 struct ReduceOptions {
   bool exclude_self = false;  // leaves out the score of n = m, of a set with itself: M = N
+  Ranges ranges = {};         // which pairs (m, n) are taken, of each matrix of a batch (rigel/ranges.hpp); by default all
   Batch batch = Batch::first;
   Promise require = Promise::none;             // considers only kernels that promise this
   Precision precision = Precision::automatic;  // the least precise terms that the call accepts
@@ -213,9 +215,10 @@ constexpr bool has_columns() {
 }
 
 // The reducer and the call's own options.
-template <class R>
+template <class Exec, class R>
 void set_reducer(Reduction& p, const R& reducer, const ReduceOptions& options) {
   p.reducer = R::kind;
+  p.ranges = ranges_on<Exec>(options.ranges, p.function);
   if constexpr (requires { reducer.k; }) p.count = reducer.k;
   if constexpr (requires { reducer.threshold; }) {
     p.threshold = reducer.threshold;
@@ -268,7 +271,7 @@ auto with_reduction(const Exec& exec, const SemiringOrView& semiring, const A& a
   } else {
     Reduction p;
     p.function = "reduce";
-    set_reducer(p, reducer, options);
+    set_reducer<Exec>(p, reducer, options);
     set_outputs<R>(p, values, indices, options.batch);
     const Operand& output = p.values.size > 0 ? p.values : p.indices;
     return with_score_type<S>(epilogue, [&]<class Given>(std::type_identity<Given>) {
@@ -316,7 +319,9 @@ concept NotOptions = !std::is_same_v<E, ReduceOptions> && !is_output<E>;
 /// Memory: strips of scores, in a workspace of at most 64 MiB (options.workspace_limit), unless one row's 64 scores, its k best and what a
 /// contraction's kernel needs for them take more.
 ///
-/// Throws Error(invalid_argument) if extents, types or k do not fit, exclude_self is asked for and M ≠ N, or outputs overlap;
+/// options.ranges leave out pairs of row and column intervals: what they have is ⊞ of the others, in time that is proportional to these.
+///
+/// Throws Error(invalid_argument) if extents, types or k do not fit, ranges are not of M × N scores, exclude_self is asked for and M ≠ N, or outputs overlap;
 /// Error(not_found) if no kernel of reduce() has the name of options.kernel; Error(unsupported) with each kernel's reason if none covers
 /// the call, as when no kernel of contract() computes the scores; and as contract() does. Outputs are untouched when it throws.
 template <class Exec, class SemiringOrView, class A, class B, class R, class V, class I, detail::NotOptions E>

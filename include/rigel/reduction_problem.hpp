@@ -7,6 +7,7 @@
 // and ⊞_n of each row of them, for a commutative monoid ⊞.
 #pragma once
 
+#include <rigel/detail/range_table.hpp>
 #include <rigel/registry.hpp>
 
 namespace rigel {
@@ -46,11 +47,12 @@ struct Reduction : Product {
   Reducer reducer = Reducer::minimum;
   std::int64_t count =
       1;  // results in a row: the k of smallest and largest, V's columns of weighted ones, bins of histogram, else 1
-  double threshold = 0;                      // of count_below and all_below
-  bool or_equal = false;                     // of these: scores that equal the threshold count
-  bool exclude_self = false;                 // the scores of n = m are left out
-  Operand scores{.argument = "the scores"};  // m × n: extents and type (f32, f64, i32, i64 or u64), no memory
-  std::string_view score_kernel;             // selects, by name, the kernel that computes parts of them as contract() does
+  double threshold = 0;                        // of count_below and all_below
+  bool or_equal = false;                       // of these: scores that equal the threshold count
+  bool exclude_self = false;                   // the scores of n = m are left out
+  const detail::RangeTable* ranges = nullptr;  // which scores there are, of each matrix; null: all
+  Operand scores{.argument = "the scores"};    // m × n: extents and type (f32, f64, i32, i64 or u64), no memory
+  std::string_view score_kernel;               // selects, by name, the kernel that computes parts of them as contract() does
   std::span<const Kernel<Contraction>> score_kernels;  // such kernels, instantiated in the caller's translation unit
   std::size_t functor_bytes = 0;   // of the functor at epilogue_object, a detail::Placed; 0: the epilogue is a Program
   std::size_t semiring_bytes = 0;  // of a semiring object, of those in a view
@@ -88,7 +90,7 @@ struct Reduction : Product {
   ///   - values and indices have the rows and batches of the scores and `count` columns;
   ///   - values hold what the reducer makes of the scores, indices hold N − 1, and counts hold N;
   ///   - both overlap neither A, B, what the epilogue reads, each other nor themselves, and the workspace none of the operands;
-  ///   - count is from 1 to `most`; with exclude_self, M = N;
+  ///   - count is from 1 to `most`; with exclude_self, M = N; ranges are those of M × N scores;
   ///   - of all_below there are M + 1 offsets, and no batches; values and indices may be of any length;
   ///   - of weighted reducers V is N × count, of as many batches as the scores or one, count is at most `most_columns`, scores are f32 or
   ///     f64, and not narrower than V;

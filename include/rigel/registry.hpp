@@ -212,7 +212,8 @@ struct Candidate {
       {};  // the rule by which options.precision admits a kernel that rounds terms; empty: it rounds none
 };
 
-/// Every kernel of the problem's key in the order of registration, then those instantiated in the caller's translation unit.
+/// Every kernel of the problem's key in the order of registration, then those instantiated in the caller's translation unit, then those of
+/// providers (rigel/outside_kernels.hpp).
 std::vector<Candidate<Contraction>> candidates(const Contraction& problem);
 
 /// candidates() as text, a line each; '*' marks the chosen one.
@@ -247,7 +248,7 @@ struct Verification {
 };
 
 /// Holds a registered kernel to its promises, against the reference, on the problem grid that docs/design.md describes: sizes
-/// 0, 1, tile ± 1 and primes, layouts, batches, accumulation, epilogues, NaN and infinities.
+/// 0, 1, tile ± 1 and primes, layouts, batches, accumulation, epilogues, NaN and infinities. rigel/outside_kernels.hpp takes any kernel.
 ///
 /// Throws Error(not_found) if no kernel has that name, and Error(unsupported) if the kernel covers no problem in any of this
 /// machine's execution spaces, or if its semiring lacks a fact that is needed (semiring_info.hpp): a sample object, or an

@@ -202,6 +202,13 @@ typedef struct rigel_options {
 /* A semiring that is text, compiled in process when a call first needs it. docs/runtime.md describes the language, and its cache. */
 typedef struct rigel_semiring rigel_semiring;
 
+/* A field of an accumulator: RIGEL_F32 or RIGEL_I32, of f64 and i64 elements RIGEL_F64 or RIGEL_I64. */
+typedef struct rigel_field {
+  const char* name;
+  rigel_type type;
+  int32_t reserved;
+} rigel_field;
+
 /* What a semiring from text is. Each text is an expression, or statements that end with `return`. */
 typedef struct rigel_semiring_args {
   size_t size;
@@ -212,11 +219,14 @@ typedef struct rigel_semiring_args {
   const char* add;       /* x (+) y, over x and y */
   const char* identity;  /* the identity of (+), a constant; NULL if add is x + y, min(x, y) or max(x, y) */
   const char* step;      /* x (+) (a (x) b) in one, over x, a and b; NULL: add of multiply */
-  const char* result;    /* what C receives of an accumulator x; NULL: x */
+  const char* result;    /* what C receives of an accumulator x; NULL: x, if that is a number */
   const rigel_parameter* parameters; /* hyperparameters, which all texts but identity may read, and their first values: at most 16 */
   int32_t parameters_count;
+  int32_t fields_count;
+  const rigel_field* fields; /* 2 to 4, of which the accumulator consists; none: it is a number of the element's type, f32 of 16 bits */
+  rigel_type result_type;    /* of result, one that a field may have; 0: that of a number as accumulator */
   int32_t reserved_flags;
-  int64_t reserved[4];
+  int64_t reserved[2];
 } rigel_semiring_args;
 
 /* Reads and checks the texts; nothing is compiled yet. semiring receives the object, or NULL if the call fails. RIGEL_INVALID_ARGUMENT, with the
@@ -232,6 +242,29 @@ rigel_code rigel_semiring_set(rigel_semiring* semiring, const char* name, double
 /* Compiles it for the handle's device, so that no call has to. RIGEL_UNSUPPORTED if librigel_runtime.so, which compiles texts, is
  * missing, or if texts do not run on the device; the message says which. */
 rigel_code rigel_semiring_compile(rigel_semiring* semiring, rigel_handle* handle);
+
+/* An epilogue that is text: what C receives of each result x of a sum. */
+typedef struct rigel_epilogue rigel_epilogue;
+
+/* What an epilogue from text is. */
+typedef struct rigel_epilogue_args {
+  size_t size;
+  const char* name;    /* in messages: letters, digits and '_'; NULL: "text" */
+  const char* body;    /* an expression, or statements that end with `return`, over x, its place m, n and batch in C, and hyperparameters */
+  rigel_type argument; /* of x: RIGEL_F32, also for 16-bit results, RIGEL_F64, RIGEL_I32 or RIGEL_I64; 0: RIGEL_F32 */
+  rigel_type result;   /* of C's elements: one of these, or RIGEL_F16 or RIGEL_BF16, rounded once; 0: that of x */
+  const rigel_parameter* parameters; /* hyperparameters and their first values, at most 16 */
+  int32_t parameters_count;
+  int32_t reserved_flags;
+  int64_t reserved[4];
+} rigel_epilogue_args;
+
+/* As of semirings. rigel_epilogue_compile() compiles what calls with this semiring, or if it is NULL with plus_times of elements of this type,
+ * need on the handle's device; with a semiring, `element` is 0. */
+rigel_code rigel_epilogue_create(const rigel_epilogue_args* args, rigel_epilogue** epilogue);
+void rigel_epilogue_destroy(rigel_epilogue* epilogue);
+rigel_code rigel_epilogue_set(rigel_epilogue* epilogue, const char* name, double value);
+rigel_code rigel_epilogue_compile(rigel_epilogue* epilogue, rigel_handle* handle, const rigel_semiring* semiring, rigel_type element);
 
 /* How texts became kernels since the program started: by LLVM, from the disk cache, or found in memory by an equal text. */
 typedef struct rigel_statistics {
@@ -256,7 +289,10 @@ typedef struct rigel_contract_args {
   rigel_options options;
   const rigel_semiring* from_text; /* a semiring from text, and `semiring` is NULL; else NULL. Hyperparameters that are not named have
                                       their values in it. The first call compiles it: RIGEL_UNSUPPORTED as of rigel_semiring_compile() */
-  int64_t reserved[3];
+  const rigel_epilogue* epilogue_from_text; /* of a semiring from text or of plus_times, and `epilogue` is empty; else NULL */
+  const rigel_parameter* epilogue_parameters; /* its hyperparameters; those that are not named have their values in it */
+  int32_t epilogue_parameters_count;
+  int32_t reserved;
 } rigel_contract_args;
 
 /* C(l,m,n) = epilogue( (+)_k A(l,m,k) (x) B(l,k,n) ). a: M x K and b: K x N, of one type; c: M x N, which overlaps neither. */
@@ -372,6 +408,22 @@ typedef struct rigel_reduction {
   size_t workspace_limit;      /* bytes that the workspace should not exceed; 0: 64 MiB, of a host less */
 } rigel_reduction;
 
+/* Which pairs (m, n) of M x N scores a reduction takes, as intervals of rows and for each the intervals of columns that they meet. KeOps calls
+ * the arrays ranges_i, slices_i and redranges_j. The result of all other pairs is that of no scores. */
+typedef struct rigel_ranges rigel_ranges;
+
+/* Checks ranges and copies them to memory of the handle's device; calls of that device take them, of any stream. The arrays, on the host, are
+ * read before this returns.
+ * rows            rows_count x 2: number r has rows rows[2r] to before rows[2r + 1]. They do not overlap
+ * slices          rows_count numbers, ascending: number r meets the column intervals slices[r - 1] (0 of the first) to before slices[r]
+ * columns         columns_count x 2, as rows; those of one row interval do not overlap. The last of slices is columns_count
+ * Intervals may be in any order and empty. ranges receives the object, or NULL if the call fails. Not while the stream is captured. */
+rigel_code rigel_ranges_create(rigel_handle* handle, int64_t m, int64_t n, const int64_t* rows, int64_t rows_count, const int64_t* slices,
+                               const int64_t* columns, int64_t columns_count, rigel_ranges** ranges);
+
+/* Destroys it; nothing if it is NULL. The work of all calls that use it is complete, and no graph of them is replayed any more. */
+void rigel_ranges_destroy(rigel_ranges* ranges);
+
 /* Arguments of rigel_reduce() other than operands. */
 typedef struct rigel_reduce_args {
   size_t size;
@@ -384,7 +436,8 @@ typedef struct rigel_reduce_args {
   rigel_reduction reduction;
   rigel_program epilogue; /* sources have the scores' extents, M x N, in place of C's, and overlap no output */
   rigel_options options;
-  int64_t reserved[4];
+  const rigel_ranges* ranges; /* which pairs, of each matrix of a batch; NULL: all */
+  int64_t reserved[3];
 } rigel_reduce_args;
 
 /* Of each row of scores s(l,m,n) = epilogue( (+)_k A(l,m,k) (x) B(l,k,n) ), which are never stored as a whole, what args->reduction says.
@@ -413,7 +466,8 @@ typedef struct rigel_reduce_distances_args {
   rigel_program epilogue; /* after the metric's, or the kernel's; as in rigel_reduce_args */
   rigel_options options;
   const rigel_matrix* metric_matrix; /* as in rigel_cdist_args */
-  int64_t reserved[3];
+  const rigel_ranges* ranges; /* as in rigel_reduce_args */
+  int64_t reserved[2];
 } rigel_reduce_distances_args;
 
 /* rigel_reduce() of s(l,m,n) = epilogue( metric(X(l,m,:), Z(l,n,:)) ), or of kernels of them. x: M x K and z: N x K, of one type; values
@@ -914,7 +968,7 @@ rigel_code rigel_transitive_closure_workspace_size(rigel_handle* handle, const r
 rigel_code rigel_kernels(const char* name, char** json);
 
 /* The candidates of the same call: {"problem": …, "candidates": [{"kernel": …, "chosen": …, "covers": …, then "seconds" (predicted),
- * "workspace_bytes" and "admission", or "reason"}, …]}. */
+ * "workspace_bytes" and "admission", or "reason", and "facts", as of rigel_kernels()}, …]}. */
 rigel_code rigel_explain_contract(rigel_handle* handle, const rigel_contract_args* args, const rigel_matrix* a,
                                   const rigel_matrix* b, const rigel_matrix* c, char** json);
 rigel_code rigel_explain_cdist(rigel_handle* handle, const rigel_cdist_args* args, const rigel_matrix* x, const rigel_matrix* z,

@@ -24,8 +24,10 @@
 #include <rigel/linear.hpp>
 #include <rigel/matvec_gradient.hpp>
 #include <rigel/neighbors.hpp>
+#include <rigel/outside_kernels.hpp>
 #include <rigel/pinned.hpp>
 #include <rigel/presize.hpp>
+#include <rigel/ranges.hpp>
 #include <rigel/reduce.hpp>
 #include <rigel/registry.hpp>
 #include <rigel/runtime.hpp>

@@ -7,6 +7,7 @@
 #include "texts.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -43,22 +44,29 @@ struct Factors {
   Batch batch;
 };
 
+// What a product of elements of a type makes before an epilogue, as arrays hold it: floating-point numbers have the elements' type.
+rigel_type type_of_results(const rigel_contract_args& args, Handle semiring, rigel_type element) {
+  if (const rigel_type type = text_result_type(semiring, element)) return type;
+  if (is_float(element)) return element;
+  rigel_type type = element;
+  if (const rigel_code code = rigel_result_type(args.semiring, element, args.accumulator, &type); code != RIGEL_OK)
+    raise_last_error(code, "contract");
+  return type;
+}
+
 nb::object contract(Handle a, Handle b, Handle out, Handle semiring, Handle parameters, rigel_type accumulator,
                     Flag accumulate, Flag may_cancel, Handle epilogue, rigel_type type, Handle options) {
-  Factors f(a, b, parameters, epilogue);
+  std::optional<TextEpilogueCall> from_text;
+  if (TextEpilogueCall::is(epilogue)) from_text.emplace(epilogue);
+  Factors f(a, b, parameters, from_text ? Handle(Py_None) : epilogue);
   auto args = f.args<rigel_contract_args>(may_cancel, options);
   set_semiring(args, semiring, f.a.type);
   args.accumulator = accumulator;
   args.accumulate = accumulate;
-  if (out.is_none() && type == 0) {
-    type = f.a.type;
-    if (!is_float(type) && f.epilogue.computes())
-      type = RIGEL_F64;
-    else if (!is_float(type) && args.semiring)
-      if (const rigel_code code = rigel_result_type(args.semiring, f.a.type, accumulator, &type); code != RIGEL_OK)
-        raise_last_error(code, "contract");
-  }
+  const rigel_type results = from_text || (out.is_none() && type == 0) ? type_of_results(args, semiring, f.a.type) : 0;
+  if (type == 0) type = !is_float(results) && f.epilogue.computes() ? RIGEL_F64 : results;
   Output c(out, "out", f.a, f.batch, {f.a.rows(), f.b.columns()}, type, f.a.is_bool && type == RIGEL_U8);
+  if (from_text) from_text->set(args, results, c.array().type);
   Matrices matrices(f.batch);
   const rigel_matrix *of_a = matrices.add(f.a), *of_b = matrices.add(f.b), *of_c = matrices.add(c.array());
   f.epilogue.add_to(matrices);

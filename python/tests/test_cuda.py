@@ -65,6 +65,42 @@ def test_types_and_layouts(torch):
     assert rs.contract(on_gpu(torch, 0, 2, 3), on_gpu(torch, 0, 3, 2)).is_cuda
 
 
+@pytest.fixture
+def compiles():
+    try:
+        rs.Semiring("a * b").compile()
+    except rs.Unsupported as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("dtype, index", [("float32", "int32"), ("float64", "int64"), ("bfloat16", "int32")])
+def test_fields_of_texts(torch, compiles, dtype, index):
+    nearest = rs.Semiring("{a + b, k}", "y.value < x.value ? y : x", identity="{infinity, -1}", result="x.index",
+                          fields={"value": float, "index": int}, result_type=int)
+    a, b = (torch.randint(0, 50, shape, device="cuda").to(getattr(torch, dtype)) for shape in ((3, 70, 40), (40, 30)))
+    c = rs.contract(a, b, nearest)
+    assert c.is_cuda and c.dtype == getattr(torch, index)
+    np.testing.assert_array_equal(c.cpu(), np.argmin(a.cpu().float().numpy()[..., :, None] + b.cpu().float().numpy(), axis=-2))
+    scaled = rs.contract(a, b, nearest, epilogue=rs.Epilogue("x * w + m", w=0.5), dtype=dtype if dtype != "bfloat16" else "float32")
+    np.testing.assert_array_equal(scaled.cpu(), c.cpu() * 0.5 + torch.arange(70)[:, None])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32"])
+def test_epilogue_from_text(torch, compiles, dtype):
+    a, b = (torch.randint(0, 4, shape, device="cuda").to(getattr(torch, dtype)) for shape in ((256, 64), (64, 128)))
+    e = rs.Epilogue("x > t ? x - m : w * x + n", t=100, w=0.5 if dtype != "int32" else 2)
+    x, m, n = a.cpu().double() @ b.cpu().double(), torch.arange(256)[:, None], torch.arange(128)
+    for t in (100, 140):
+        e.t = t
+        expected = torch.where(x > t, x - m, e.w * x + n).to(getattr(torch, dtype))
+        for semiring in ("plus_times", rs.Semiring("a * b", "x + y", step="fma(a, b, x)", commutative=True)):
+            c = rs.contract(a, b, semiring, epilogue=e)
+            assert c.is_cuda and c.dtype == a.dtype
+            torch.testing.assert_close(c.cpu(), expected, rtol=0, atol=0)  # integers below 2^24 are exact, and are rounded once
+    with pytest.raises(rs.Unsupported, match="does not go with semiring 'min_plus'"):
+        rs.contract(a, b, "min_plus", epilogue=e)
+
+
 def test_out_and_epilogues(torch):
     a, b, bias = on_gpu(torch, 40, 30), on_gpu(torch, 30, 20), on_gpu(torch, 20)
     out = torch.zeros(40, 20, device="cuda")

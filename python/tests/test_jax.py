@@ -128,6 +128,21 @@ def test_semirings_from_text(rng, x64):
         jax.grad(lambda a: rj.contract(a, b, soft).sum())(a)
 
 
+@pytest.mark.skipif("RIGEL_TEST_RUNTIME" not in os.environ, reason="there is no librigel_runtime.so")
+def test_semirings_of_fields(rng):
+    members = {"add": "y.value < x.value ? y : x", "identity": "{infinity, -1}", "result": "int(x.index)", "result_type": int}
+    nearest = rs.Semiring("{a + b, k}", fields={"value": float, "index": int}, **members)
+    a, b = (jnp.asarray(rng.integers(0, 50, shape), "float32") for shape in ((3, 6, 9), (9, 5)))
+    expected = jnp.argmin(a[..., :, None] + b, axis=-2)
+    found = jax.jit(lambda a, b: rj.contract(a, b, nearest))(a, b)
+    assert found.dtype == "int32"
+    np.testing.assert_array_equal(found, expected)
+    # The same texts with other fields are another semiring.
+    other = rs.Semiring("{a + b, k}", fields={"value": float, "index": float}, **members)
+    same(rj.contract(a, b, other), found)
+    assert rs.jax._key(nearest, a) != rs.jax._key(other, a)
+
+
 # ---- gradients ----
 
 

@@ -286,3 +286,113 @@ def refuse_if(a, b):
 def test_refused_functions(function, message):
     with pytest.raises((rs.Unsupported, rs.InvalidArgument), match=message):
         Semiring(function)
+
+
+# ---- accumulators of several fields ----
+
+NEAREST = {"fields": {"value": float, "index": int}, "result_type": int, "result": "x.index", "identity": "{infinity, -1}"}
+
+
+@pytest.mark.parametrize("dtype, index", [("float32", "int32"), ("float64", "int64"), ("float16", "int32")])
+def test_fields(compiles, rng, dtype, index):
+    a, b = rng.integers(0, 50, (2, 6, 9)).astype(dtype), rng.integers(0, 50, (9, 5)).astype(dtype)
+    nearest = Semiring("{a + b, k}", "y.value < x.value ? y : x", **NEAREST)
+    traced = Semiring(lambda a, b, k: (a + b, k),
+                      lambda x, y: {"index": np.where(y.value < x.value, y.index, x.index), "value": np.minimum(x.value, y.value)}, **NEAREST)
+    for s in (nearest, traced, pickle.loads(pickle.dumps(nearest))):
+        c = rs.contract(a, b, s)
+        assert c.dtype == index
+        np.testing.assert_array_equal(c, np.argmin(a[..., :, None] + b, axis=-2))
+        assert s.fields == NEAREST["fields"] and s.result_type is int
+    assert "fields={'value': float, 'index': int}, result_type=int" in repr(nearest)
+    with pytest.raises(rs.InvalidArgument, match="accumulate is not defined"):
+        rs.contract(a, b, nearest, out=np.zeros((2, 6, 5), index), accumulate=True)
+
+
+def test_fields_of_integers_give_floats(compiles, rng):
+    a, b = rng.integers(1, 9, (4, 6)).astype("int32"), rng.integers(1, 9, (6, 3)).astype("int32")
+    mean = Semiring("{a * b, 1}", "{x.total + y.total, x.count + y.count}", identity="{0, 0}", result="float(x.total) / x.count",
+                    fields={"total": int, "count": int}, result_type=float)
+    c = rs.contract(a, b, mean)
+    assert c.dtype == "float32"
+    np.testing.assert_array_equal(c, (a @ b).astype("float32") / np.float32(6))
+
+
+def test_refused_fields():
+    with pytest.raises(TypeError, match="fields are 3, expected a dict"):
+        Semiring("a * b", fields=3)
+    with pytest.raises(TypeError, match="field 'value' is 'float', expected float or int"):
+        Semiring("{a, b}", fields={"value": "float", "index": int})
+    with pytest.raises(TypeError, match="result_type is 'f', expected float or int"):
+        Semiring("a * b", result_type="f")
+    with pytest.raises(rs.InvalidArgument, match="expected"):
+        Semiring("{a}", fields={"value": float}, identity="{0}", result="x.value")
+    with pytest.raises(rs.InvalidArgument, match="result is empty"):
+        Semiring("{a, k}", "x", fields={"value": float, "index": int}, identity="{0, 0}")
+    with pytest.raises(rs.InvalidArgument, match="returns .*, expected a number for each field: value, index"):
+        Semiring(lambda a, b: a, "x", **NEAREST)
+    with pytest.raises(rs.InvalidArgument, match="returns .*, expected a number for each field: value, index"):
+        Semiring("{a, k}", lambda x, y: {"value": x.value}, **NEAREST)
+
+
+# ---- epilogues ----
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "int64"])
+def test_epilogue(compiles, rng, dtype):
+    a, b = rng.integers(0, 4, (3, 5, 7)).astype(dtype), rng.integers(0, 4, (7, 6)).astype(dtype)
+    expected = 3 * (a.astype("int64") @ b.astype("int64")) + 10 * np.arange(5)[:, None] - np.arange(6)
+    e = rs.Epilogue("x * w + 10 * m - n", w=3)
+    for s in ("plus_times", Semiring("a * b", "x + y")):
+        c = rs.contract(a, b, s, epilogue=e)
+        assert c.dtype == dtype
+        np.testing.assert_array_equal(c, expected)
+    np.testing.assert_array_equal(rs.contract(a, b, "plus_times", epilogue=rs.Epilogue(lambda x, m, n, w=3.0: x * w + 10 * m - n)), expected)
+    assert rs.contract(a, b, "plus_times", epilogue=e, dtype="float64").dtype == "float64"
+
+
+def test_epilogue_of_indices(compiles, rng):
+    a, b = rng.integers(0, 50, (6, 9)).astype("float32"), rng.integers(0, 50, (9, 5)).astype("float32")
+    nearest = Semiring("{a + b, k}", "y.value < x.value ? y : x", **NEAREST)
+    out = np.zeros((6, 5), "float32")
+    rs.contract(a, b, nearest, epilogue=rs.Epilogue("x + 0.5"), out=out)
+    np.testing.assert_array_equal(out, np.argmin(a[:, :, None] + b, axis=1) + 0.5)
+
+
+def test_epilogue_values_compile_nothing(compiles, rng):
+    a, b = rng.integers(0, 4, (5, 7)).astype(float), rng.integers(0, 4, (7, 6)).astype(float)
+    leaky = rs.Epilogue(lambda x, slope=0.5: np.where(x > 30, x, slope * x), name="leaky")
+    c = a @ b
+    np.testing.assert_array_equal(rs.contract(a, b, "plus_times", epilogue=leaky), np.where(c > 30, c, 0.5 * c))
+    before = Semiring.statistics()
+    leaky.slope = 0.25
+    np.testing.assert_array_equal(rs.contract(a, b, "plus_times", epilogue=leaky), np.where(c > 30, c, 0.25 * c))
+    leaky.compile(dtype="float64")
+    assert {**Semiring.statistics(), "from_memory": 0} == {**before, "from_memory": 0}
+    other = pickle.loads(pickle.dumps(leaky))
+    assert (other.name, other.slope, other.body, repr(other)) == ("leaky", 0.25, leaky.body, repr(leaky))
+    with pytest.raises(AttributeError, match="epilogue 'leaky' has no hyperparameter 'v', expected slope"):
+        leaky.v = 1
+    why = rs.explain(rs.contract, a, b, "plus_times", epilogue=leaky)
+    facts = next(one["facts"] for one in why.candidates if one["chosen"])
+    assert facts["name"] == why.chosen and facts["operation"] == "contract" and set(facts["operands"]) == {"A", "B", "C"}
+
+
+def test_refused_epilogues(compiles):
+    with pytest.raises(ValueError, match=r"^Epilogue: body, line 1, column 5: 'c' is not known here(?s:.*)\n  x \* c\n      \^$"):
+        rs.Epilogue("x * c")
+    with pytest.raises(rs.InvalidArgument, match="Epilogue: body reads 'batch'"):
+        rs.Epilogue("x + batch")
+    with pytest.raises(TypeError, match="Epilogue: body is None, expected a str or a function"):
+        rs.Epilogue(None)
+    with pytest.raises(TypeError, match="p is 'x', expected a number"):
+        rs.Epilogue("x * p", p="x")
+    one, double = [[1.0]], rs.Epilogue("x * 2")
+    with pytest.raises(rs.Unsupported, match="an epilogue from text does not go with semiring 'min_plus' of f64"):
+        rs.contract(one, one, "min_plus", epilogue=double)
+    with pytest.raises(rs.Unsupported, match="expected steps of rigel_semirings.epilogue"):
+        rs.reduce(one, one, epilogue=double)
+    with pytest.raises(rs.InvalidArgument, match="the result type is u8"):
+        rs.contract(one, one, "plus_times", epilogue=double, dtype="uint8")
+    with pytest.raises(rs.Unsupported, match="semiring is 'plus_times', expected a Semiring, or None"):
+        double.compile("plus_times")

@@ -15,7 +15,7 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
                         const rigel_matrix* b, const rigel_matrix* c, const Use& use) {
   return on_handle(function, handle, [&](const rigel_handle& h) {
     const rigel_contract_args& args = checked(given, "args");
-    require_zero(args.reserved, "args");
+    require_zero(args.reserved, "args.reserved");
     Contraction p = problem_of(h, args.options, function);
     p.a = operand_of(a, "A");
     p.b = operand_of(b, "B");
@@ -40,6 +40,17 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     } else {
       semiring = semiring_of(args.semiring, p.a.type, args.accumulator, parameters);
       semiring.set_in(p);
+    }
+    const auto epilogue_parameters =
+        parameters_of(args.epilogue_parameters, args.epilogue_parameters_count, "epilogue_parameters");
+    std::optional<TextEpilogueOfCall> epilogue;
+    if (args.epilogue_from_text) {
+      if (!program.empty())
+        refuse("args.epilogue has " + std::to_string(program.size()) + " steps, expected none with args.epilogue_from_text");
+      epilogue.emplace(p, *args.epilogue_from_text, epilogue_parameters, from_text ? &*from_text : nullptr);
+    } else if (!epilogue_parameters.empty()) {
+      refuse("args.epilogue_parameters_count is " + std::to_string(args.epilogue_parameters_count) +
+             ", expected 0 without args.epilogue_from_text");
     }
     use(p);
   });

@@ -10,6 +10,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 namespace rigel::c {
 namespace {
@@ -28,7 +29,19 @@ std::string promises_of(const KernelInfo& info) {
   return list.text();
 }
 
-std::string json_of(const KernelInfo& info) {
+// What contract() needs of A, B and C; other operations state no layouts.
+std::string operands_of(const KernelInfo& info, std::string_view operation) {
+  json::Object object;
+  constexpr const char* names[] = {"A", "B", "C"};
+  for (std::size_t i = 0; operation == Contraction::operation && i < std::size(names); ++i)
+    object.add_json(
+        names[i],
+        json::Object().add("layout", name(info.operands[i].layout)).add("alignment", info.operands[i].alignment).text());
+  return object.text();
+}
+
+// The kernels that came with a call do not name their operation.
+std::string json_of(const KernelInfo& info, std::string_view operation) {
   const std::string tile = json::Object().add("m", info.tile.m).add("n", info.tile.n).add("k", info.tile.k).text();
   const std::string accuracy = json::Object()
                                    .add("constant", info.accuracy.constant)
@@ -39,10 +52,11 @@ std::string json_of(const KernelInfo& info) {
       .add("name", info.name)
       .add("family", info.family)
       .add("variant", info.variant)
-      .add("operation", info.operation)
+      .add("operation", operation)
       .add("semiring", info.semiring)
       .add("element", name(info.element))
       .add("accumulator", name(info.accumulator))
+      .add_json("operands", operands_of(info, operation))
       .add_json("spaces", spaces_of(info))
       .add("min_compute_capability", info.min_compute_capability)
       .add("max_compute_capability", info.max_compute_capability)
@@ -55,7 +69,9 @@ std::string json_of(const KernelInfo& info) {
       .add("precision", name(info.precision))
       .add_json("accuracy", accuracy)
       .add("relative_error", info.relative_error)
+      .add("truncates", info.truncates)
       .add("accumulates", info.accumulates)
+      .add("transposes", info.transposes != Transposes::no)
       .text();
 }
 
@@ -67,7 +83,7 @@ std::string json_of(const Candidate<Problem>& one) {
     object.add("seconds", one.seconds).add("workspace_bytes", one.workspace.bytes).add("admission", one.admission);
   else
     object.add("reason", one.status.reason);
-  return object.text();
+  return object.add_json("facts", json_of(one.kernel->info, Problem::operation)).text();
 }
 
 }  // namespace
@@ -100,7 +116,8 @@ rigel_code rigel_kernels(const char* name, char** json) {
   return guarded("rigel_kernels", [&] {
     char*& text = result(json, "json");
     json::Array list;
-    for (const rigel::KernelInfo& info : rigel::kernels({.name = name ? name : ""})) list.add_json(json_of(info));
+    for (const rigel::KernelInfo& info : rigel::kernels({.name = name ? name : ""}))
+      list.add_json(json_of(info, info.operation));
     text = text_of(list.text());
   });
 }

@@ -40,7 +40,7 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     require_zero(args.reserved, "args");
     require_zero(args.reserved_flags, "args.reserved_flags");
     Reduction p;
-    set_reduction(p, h, args.options, args.reduction, 0, outputs, function);
+    set_reduction(p, h, args.options, args.reduction, 0, args.ranges, outputs, function);
     Contraction scores = problem_of(h, options_of_scores(args.options, args.reduction), function);
     scores.a = operand_of(a, "A");
     scores.b = operand_of(b, "B");
@@ -67,8 +67,14 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
 }  // namespace
 
 void set_reduction(Reduction& p, const rigel_handle& handle, const rigel_options& options, const rigel_reduction& given,
-                   std::int32_t chosen, const Outputs& outputs, const char* function) {
+                   std::int32_t chosen, const rigel_ranges* ranges, const Outputs& outputs, const char* function) {
   static_cast<Call&>(p) = call_of(handle, options, function);
+  if (ranges) {
+    if (ranges->device != handle.execution.device)
+      refuse("args.ranges are of device " + std::to_string(ranges->device) + ", expected that of the handle, " +
+             std::to_string(handle.execution.device) + " (-1: the host)");
+    p.ranges = ranges->ranges.table();
+  }
   require_zero(given.reserved, "args.reduction.reserved");
   if (chosen != 0) require_zero(given.reducer, "args.reduction.reducer");
   const std::int32_t reducer = chosen != 0 ? chosen : given.reducer;

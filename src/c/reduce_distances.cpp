@@ -78,7 +78,7 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
       reduction.or_equal = 1;
     }
     Reduction p;
-    set_reduction(p, h, args.options, reduction, chosen, outputs, function);
+    set_reduction(p, h, args.options, reduction, chosen, args.ranges, outputs, function);
     p.set_contraction(call.problem);
     p.semiring_bytes = call.metric.semiring.info->size;
     const Operand& matrix = call.metric.matrix;

@@ -5,7 +5,13 @@
 
 #include "operands.hpp"
 
+#include <rigel/ranges.hpp>
 #include <rigel/reduction_problem.hpp>
+
+struct rigel_ranges {
+  int device;
+  rigel::Ranges ranges;
+};
 
 namespace rigel::c {
 
@@ -23,7 +29,7 @@ enum : std::int32_t { weighted_sum = int(Reducer::weighted_sum) + 1, softmax_wei
 
 /// Sets what the caller says of the reducer, the outputs and the call's options. The reducer is `chosen`, or if that is 0 the caller's.
 void set_reduction(Reduction& p, const rigel_handle& handle, const rigel_options& options, const rigel_reduction& given,
-                   std::int32_t chosen, const Outputs& outputs, const char* function);
+                   std::int32_t chosen, const rigel_ranges* ranges, const Outputs& outputs, const char* function);
 
 /// The batches of a call: those of its outputs, one if there are none.
 std::int64_t batches_of(const Reduction& p);

@@ -6,20 +6,46 @@
 #include "semirings.hpp"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 namespace rigel::c {
 namespace {
 
-void set_parameter(runtime::Semiring& semiring, const char* name, double value) {
+// Of a semiring or an epilogue, which `what` says.
+template <class Text>
+void set_parameter(Text& text, const char* what, const char* name, double value) {
   if (!name) refuse("name is NULL");
-  const std::vector<std::string> all = semiring.hyperparameters();
+  const std::vector<std::string> all = text.hyperparameters();
   if (std::find(all.begin(), all.end(), name) == all.end())
-    throw Error(Code::not_found, "semiring '" + semiring.name() + "' has no hyperparameter '" + name + "', expected " +
+    throw Error(Code::not_found, std::string(what) + " '" + text.name() + "' has no hyperparameter '" + name +
+                                     "', expected " +
                                      (all.empty() ? "none" : listed(all, [](const std::string& one) { return one; })));
-  in_words_of_c([&] { semiring.set(name, value); });
+  in_words_of_c([&] { text.set(name, value); });
 }
 
 std::string text_of_member(const char* given) { return given ? given : ""; }
+
+std::vector<runtime::Field> fields_of(const rigel_semiring_args& args) {
+  if (args.fields_count < 0 || (args.fields_count > 0 && !args.fields))
+    refuse("args.fields_count is " + std::to_string(args.fields_count) + ", expected the number of fields" +
+           (args.fields ? "" : ", which are NULL"));
+  std::vector<runtime::Field> fields;
+  for (int i = 0; i < args.fields_count; ++i) {
+    const std::string name = "args.fields[" + std::to_string(i) + ']';
+    const rigel_field& one = args.fields[i];
+    if (!one.name) refuse(name + ".name is NULL");
+    require_zero(one.reserved, name + ".reserved");
+    fields.push_back({one.name, scalar_of(one.type, name + ".type")});
+  }
+  return fields;
+}
+
+std::vector<runtime::Hyperparameter> hyperparameters_of(const rigel_parameter* parameters, std::int32_t count) {
+  std::vector<runtime::Hyperparameter> list;
+  for (const rigel_parameter& one : parameters_of(parameters, count)) list.push_back({one.name, one.value});
+  return list;
+}
 
 runtime::Texts texts_of(const rigel_semiring_args& args) {
   require_zero(args.reserved_flags, "args.reserved_flags");
@@ -33,20 +59,88 @@ runtime::Texts texts_of(const rigel_semiring_args& args) {
   texts.identity = text_of_member(args.identity);
   texts.step = text_of_member(args.step);
   texts.result = text_of_member(args.result);
-  for (const rigel_parameter& one : parameters_of(args.parameters, args.parameters_count))
-    texts.hyperparameters.push_back({one.name, one.value});
+  if (const auto fields = fields_of(args); !fields.empty()) texts.accumulator = runtime::Accumulator(fields);
+  if (args.result_type != 0) texts.result_type = scalar_of(args.result_type, "args.result_type");
+  texts.hyperparameters = hyperparameters_of(args.parameters, args.parameters_count);
   return texts;
+}
+
+runtime::EpilogueTexts texts_of(const rigel_epilogue_args& args) {
+  require_zero(args.reserved_flags, "args.reserved_flags");
+  require_zero(args.reserved, "args");
+  runtime::EpilogueTexts texts;
+  if (args.name) texts.name = args.name;
+  if (args.argument != 0) texts.argument = scalar_of(args.argument, "args.argument");
+  if (args.result != 0) texts.result = scalar_of(args.result, "args.result");
+  texts.body = text_of_member(args.body);
+  texts.hyperparameters = hyperparameters_of(args.parameters, args.parameters_count);
+  return texts;
+}
+
+// plus_times as a text, whose kernels call epilogues from text on hosts. They have the bits of the zoo's kernels that promise the reference's.
+const runtime::Semiring& plus_times_of(Scalar element) {
+  static std::mutex mutex;
+  static auto* const all =
+      new std::map<Scalar, runtime::Semiring>;  // never destroyed: calls may come from static destructors
+  const std::lock_guard lock(mutex);
+  if (const auto found = all->find(element); found != all->end()) return found->second;
+  const runtime::Semiring product({.name = "plus_times",
+                                   .element = element,
+                                   .multiply = "a * b",
+                                   .add = "x + y",
+                                   .step = "fma(a, b, x)",
+                                   .commutative = true});
+  return all->emplace(element, product).first->second;
+}
+
+// Requires a semiring of the zoo that takes epilogues from text. Those of other types have no text.
+void require_plus_times(const Contraction& p) {
+  const bool is_text = p.element == Scalar::f32 || p.element == Scalar::f64 || p.element == Scalar::f16 ||
+                       p.element == Scalar::bf16 || p.element == Scalar::i32 || p.element == Scalar::i64;
+  if (p.semiring.name == "plus_times" && is_text && p.accumulator == plus_times_of(p.element).accumulator()) return;
+  throw Error(Code::unsupported, "an epilogue from text does not go with semiring '" + std::string(p.semiring.name) +
+                                     "' of " + rigel::name(p.element) +
+                                     ", expected one from text, or plus_times of f32, f64, f16, bf16, i32 or i64 with its "
+                                     "usual accumulator");
+}
+
+void compile_products(const rigel_handle& handle, const runtime::Epilogue& epilogue, Scalar element) {
+#ifdef KOKKOS_ENABLE_CUDA
+  if (handle.cuda) return epilogue.compile(*handle.cuda, element);
+#endif
+  plus_times_of(element).compile(handle.execution, &epilogue);
 }
 
 }  // namespace
 
 runtime::Semiring semiring_of(const rigel_semiring& given, std::span<const rigel_parameter> parameters) {
   runtime::Semiring semiring = given.semiring;
-  for (const rigel_parameter& one : parameters) set_parameter(semiring, one.name, one.value);
+  for (const rigel_parameter& one : parameters) set_parameter(semiring, "semiring", one.name, one.value);
   return semiring;
 }
 
+TextEpilogueOfCall::TextEpilogueOfCall(Contraction& p, const rigel_epilogue& given,
+                                       std::span<const rigel_parameter> parameters, const runtime::Semiring* from_text)
+    : epilogue_(given.epilogue) {
+  for (const rigel_parameter& one : parameters) set_parameter(epilogue_, "epilogue", one.name, one.value);
+  if (!from_text) require_plus_times(p);
+  in_words_of_c([&] {
+    const runtime::Semiring& semiring = from_text ? *from_text : plus_times_of(p.element);
+    call_.emplace(epilogue_, p.execution.space, semiring.result(), p.c, p.function);
+    p.program = nullptr;
+    p.epilogue_object = &call_->text;
+    if (from_text) return;
+    if (p.execution.space == Space::cuda)
+      runtime::detail::set_products(p, epilogue_);
+    else
+      runtime::detail::set_semiring(p, semiring);
+  });
+}
+
 void set_in(Contraction& p, const runtime::Semiring& semiring, rigel_type accumulator) {
+  if (accumulator != 0 && semiring.accumulator() == Scalar::other)
+    refuse("args.accumulator is " + std::to_string(accumulator) + ", expected 0: semiring '" + semiring.name() +
+           "' has an accumulator of several fields");
   if (accumulator != 0 && scalar_of(accumulator, "args.accumulator") != semiring.accumulator())
     throw Error(Code::unsupported, "semiring '" + semiring.name() + "' accumulated in " +
                                        rigel::name(scalar_of(accumulator, "args.accumulator")) +
@@ -70,13 +164,44 @@ rigel_code rigel_semiring_create(const rigel_semiring_args* args, rigel_semiring
 void rigel_semiring_destroy(rigel_semiring* semiring) { delete semiring; }
 
 rigel_code rigel_semiring_set(rigel_semiring* semiring, const char* name, double value) {
-  return guarded("rigel_semiring_set", [&] { set_parameter(result(semiring, "semiring").semiring, name, value); });
+  return guarded("rigel_semiring_set",
+                 [&] { set_parameter(result(semiring, "semiring").semiring, "semiring", name, value); });
 }
 
 rigel_code rigel_semiring_compile(rigel_semiring* semiring, rigel_handle* handle) {
   return on_handle("rigel_semiring_compile", handle, [&](const rigel_handle& h) {
     const rigel_semiring& given = result(semiring, "semiring");
     in_words_of_c([&] { given.semiring.compile(h.execution); });
+  });
+}
+
+rigel_code rigel_epilogue_create(const rigel_epilogue_args* args, rigel_epilogue** epilogue) {
+  return guarded("rigel_epilogue_create", [&] {
+    rigel_epilogue*& made = result(epilogue, "epilogue");
+    made = nullptr;
+    const rigel::runtime::EpilogueTexts texts = texts_of(checked(args, "args"));
+    made = in_words_of_c([&] { return new rigel_epilogue{rigel::runtime::Epilogue(texts)}; });
+  });
+}
+
+void rigel_epilogue_destroy(rigel_epilogue* epilogue) { delete epilogue; }
+
+rigel_code rigel_epilogue_set(rigel_epilogue* epilogue, const char* name, double value) {
+  return guarded("rigel_epilogue_set",
+                 [&] { set_parameter(result(epilogue, "epilogue").epilogue, "epilogue", name, value); });
+}
+
+rigel_code rigel_epilogue_compile(rigel_epilogue* epilogue, rigel_handle* handle, const rigel_semiring* semiring,
+                                  rigel_type element) {
+  return on_handle("rigel_epilogue_compile", handle, [&](const rigel_handle& h) {
+    const rigel::runtime::Epilogue& given = result(epilogue, "epilogue").epilogue;
+    if (semiring && element != 0) refuse("element is " + std::to_string(element) + ", expected 0 with a semiring");
+    in_words_of_c([&] {
+      if (semiring)
+        semiring->semiring.compile(h.execution, &given);
+      else
+        compile_products(h, given, scalar_of(element, "element"));
+    });
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Semirings from text.
+// Semirings and epilogues from text.
 #pragma once
 
 #include "guard.hpp"
@@ -8,12 +8,17 @@
 #include <rigel/contraction.hpp>
 #include <rigel/runtime.hpp>
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 struct rigel_semiring {
   rigel::runtime::Semiring semiring;
+};
+struct rigel_epilogue {
+  rigel::runtime::Epilogue epilogue;
 };
 
 namespace rigel::c {
@@ -25,17 +30,35 @@ runtime::Semiring semiring_of(const rigel_semiring& given, std::span<const rigel
 /// accumulator. Compiles it if it is not yet.
 void set_in(Contraction& p, const runtime::Semiring& semiring, rigel_type accumulator);
 
+/// The epilogue from text of a call, which outlives the problem: the epilogue with these hyperparameters, and what kernels read.
+class TextEpilogueOfCall {
+ public:
+  /// Makes it the problem's. `from_text` is the problem's semiring, or null if that is one of the zoo's, of which plus_times takes epilogues from
+  /// text. Throws Error(unsupported) for another one on hosts, and Error(not_found) for a hyperparameter that it does not have.
+  TextEpilogueOfCall(Contraction& p, const rigel_epilogue& given, std::span<const rigel_parameter> parameters,
+                     const runtime::Semiring* from_text);
+  TextEpilogueOfCall(const TextEpilogueOfCall&) = delete;
+
+ private:
+  runtime::Epilogue epilogue_;
+  std::optional<runtime::detail::EpilogueCall> call_;
+};
+
 /// Runs `body`, whose errors name the class of C++ where those of C name the struct or nothing.
 template <class Body>
 auto in_words_of_c(const Body& body) {
   try {
     return body();
   } catch (const Error& e) {
-    constexpr std::string_view prefix = "runtime::Semiring";
+    constexpr std::pair<std::string_view, std::string_view> names[] = {{"runtime::Semiring", "semiring"},
+                                                                       {"runtime::Epilogue", "epilogue"}};
     const std::string_view message = e.what();
-    if (!message.starts_with(prefix)) throw;
-    const std::string_view rest = message.substr(prefix.size());
-    throw Error(e.code(), rest.starts_with(": ") ? std::string(rest.substr(2)) : "semiring" + std::string(rest));
+    for (const auto& [of_cpp, of_c] : names) {
+      if (!message.starts_with(of_cpp)) continue;
+      const std::string_view rest = message.substr(of_cpp.size());
+      throw Error(e.code(), rest.starts_with(": ") ? std::string(rest.substr(2)) : std::string(of_c) + std::string(rest));
+    }
+    throw;
   }
 }
 

@@ -9,6 +9,7 @@ struct Pinned::State {
   engine::Forms<Contraction> forms;
   const Kernel<Contraction>* kernel = nullptr;
   Plan plan = {};
+  KernelOwner owner = {};  // of a kernel of the caller's choice
 
   explicit State(const Contraction& problem) : forms(problem) {}
   const Contraction& form() const { return forms.of(kernel->info); }
@@ -21,6 +22,7 @@ Pinned::Pinned(const Contraction& problem) : state_(std::make_unique<State>(prob
   const engine::Choice<Contraction> choice = engine::choose(state_->forms);
   state_->kernel = choice.kernel;
   state_->plan = choice.plan;
+  state_->forms.made().keep_only(choice.kernel);
 }
 
 Pinned::Pinned(const Kernel<Contraction>& kernel, const Contraction& problem) : state_(std::make_unique<State>(problem)) {
@@ -30,6 +32,10 @@ Pinned::Pinned(const Kernel<Contraction>& kernel, const Contraction& problem) : 
   detail::require_launch(problem.function, problem.execution);
   state_->kernel = &kernel;
   kernel.cost(kernel, state_->form(), state_->plan);
+}
+
+Pinned::Pinned(std::shared_ptr<const Kernel<Contraction>> kernel, const Contraction& problem) : Pinned(*kernel, problem) {
+  state_->owner = std::move(kernel);
 }
 
 Pinned::~Pinned() = default;

@@ -27,9 +27,9 @@ std::string_view bit_class_of(const KernelInfo& info) {
 
 namespace engine {
 
-void check_info(const KernelInfo& info) {
+void check_info(const KernelInfo& info, const std::string& who) {
   const auto refuse = [&](const std::string& what) {
-    throw Error(Code::invalid_argument, "register_kernel: '" + info.name + "' " + what);
+    throw Error(Code::invalid_argument, who + ": '" + info.name + "' " + what);
   };
   if (info.name.empty()) refuse("has no name");
   if (info.family.empty() || !info.name.starts_with(info.family)) refuse("has a name that does not begin with its family");

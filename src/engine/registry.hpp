@@ -93,8 +93,20 @@ bool has_key_of(const KernelInfo& info, const P& p) {
   return key == p.key();
 }
 
-/// Throws Error(invalid_argument) if a kernel's info is inconsistent, whatever its operation.
-void check_info(const KernelInfo& info);
+/// Throws Error(invalid_argument) if a kernel's info is inconsistent, whatever its operation. The message begins with `who`.
+void check_info(const KernelInfo& info, const std::string& who);
+
+/// The same for a whole kernel.
+template <Problem P>
+void check_kernel(const Kernel<P>& kernel, const std::string& who) {
+  check_info(kernel.info, who);
+  const auto refuse = [&](const std::string& what) {
+    throw Error(Code::invalid_argument, who + ": '" + kernel.info.name + "' " + what);
+  };
+  if (!kernel.run) refuse("has no run function");
+  if (!kernel.cost) refuse("has no cost function");
+  if (const Status status = P::accepts(kernel.info); !status) refuse(status.reason);
+}
 
 /// The kernel of that name, or null. Its address does not change.
 template <Problem P>
@@ -106,36 +118,43 @@ const Kernel<P>* find_kernel(std::string_view name) {
   return nullptr;
 }
 
+/// The kernel with its semiring's facts, if it brings none. Throws Error(invalid_argument) if it names a semiring that is unknown. The registry
+/// is locked.
+template <Problem P>
+Kernel<P> completed_in(const Registry<P>& registry, const Kernel<P>& kernel, const std::string& who) {
+  // The backends have registered kernels for all of Rigel's own semirings by now.
+  const KernelInfo& info = kernel.info;
+  const auto others = registry.find(P::key_of(info));
+  if (!info.semiring.empty() && !info.semiring_type && !has_generic_key<P> && others.empty())
+    throw Error(Code::invalid_argument,
+                who + ": '" + info.name + "' names the semiring '" + info.semiring + "' with elements of " +
+                    name(info.element) + " and accumulators of " + name(info.accumulator) +
+                    ", which is none of Rigel's own; expected semiring_type<S>() as its semiring_type");
+  Kernel<P> complete = kernel;
+  for (const Kernel<P>* other : others)
+    if (!complete.info.facts) complete.info.facts = other->info.facts;
+  return complete;
+}
+template <Problem P>
+Kernel<P> completed(const Kernel<P>& kernel, const std::string& who) {
+  auto& operation = registry_of<P>();
+  const std::shared_lock lock(operation.mutex);
+  return completed_in(operation.registry, kernel, who);
+}
+
 /// register_kernel() for one operation.
 template <Problem P>
 void register_kernel(const Kernel<P>& kernel) {
   auto& operation = registry_of<P>();
   const std::unique_lock lock(operation.mutex);
-  // The backends have registered kernels for all of Rigel's own semirings by now.
-  const KernelInfo& info = kernel.info;
-  const bool is_known = has_generic_key<P> || !operation.registry.find(P::key_of(info)).empty();
-  if (!info.semiring.empty() && !info.semiring_type && !is_known)
-    throw Error(Code::invalid_argument,
-                "register_kernel: '" + info.name + "' names the semiring '" + info.semiring + "' with elements of " +
-                    name(info.element) + " and accumulators of " + name(info.accumulator) +
-                    ", which is none of Rigel's own; expected semiring_type<S>() as its semiring_type");
-  Kernel<P> complete = kernel;
-  for (const Kernel<P>* other : operation.registry.find(P::key_of(info)))
-    if (!complete.info.facts) complete.info.facts = other->info.facts;
-  operation.registry.add(complete);
+  operation.registry.add(completed_in(operation.registry, kernel, "register_kernel"));
 }
 
 }  // namespace engine
 
 template <class P>
 void Registry<P>::add(const Kernel<P>& kernel) {
-  engine::check_info(kernel.info);
-  const auto refuse = [&](Code code, const std::string& what) {
-    throw Error(code, "register_kernel: '" + kernel.info.name + "' " + what);
-  };
-  if (!kernel.run) refuse(Code::invalid_argument, "has no run function");
-  if (!kernel.cost) refuse(Code::invalid_argument, "has no cost function");
-  if (const Status status = P::accepts(kernel.info); !status) refuse(Code::invalid_argument, status.reason);
+  engine::check_kernel(kernel, "register_kernel");
   for (const auto& other : kernels_)
     if (other->info.name == kernel.info.name)
       throw Error(Code::duplicate, "register_kernel: a kernel named '" + kernel.info.name + "' is registered already");

@@ -4,7 +4,7 @@
 // predicted time wins.
 #pragma once
 
-#include "registry.hpp"
+#include "providers.hpp"
 
 #include <rigel/card.hpp>
 #include <rigel/config.hpp>
@@ -71,15 +71,6 @@ class Registered {
   std::span<const Kernel<P>* const> list_;
 };
 
-/// Calls visit(kernel) for the registered kernels of the problem's key, then for those instantiated in the caller's
-/// translation unit.
-template <Problem P, class Visit>
-void for_each_candidate(const P& p, const Visit& visit) {
-  const Registered<P> registered(p);
-  for (const Kernel<P>* kernel : registered.list()) visit(*kernel);
-  for (const Kernel<P>& kernel : p.instantiated) visit(kernel);
-}
-
 template <Problem P>
 bool is_registered(std::string_view wanted) {
   auto& operation = registry_of<P>();
@@ -128,22 +119,47 @@ class Forms {
  private:
   const P& problem_;
 };
-template <Problem P>
-  requires requires { typename P::Transposed; }
-class Forms<P> {
+/// Of contractions, which have transposed problems, and providers of kernels: what these make lives as long as this.
+template <>
+class Forms<Contraction> {
  public:
-  explicit Forms(const P& p) : problem_(p) {}
-  const P& problem() const { return problem_; }
-  const P& of(const KernelInfo& info) const {
+  /// Providers make what may cover the problem, as far as a kernel's facts tell.
+  explicit Forms(const Contraction& p) : problem_(p) {}
+  /// They make what the caller wants.
+  Forms(const Contraction& p, KernelPredicate wanted) : problem_(p), wanted_(std::move(wanted)) {}
+  const Contraction& problem() const { return problem_; }
+  const Contraction& of(const KernelInfo& info) const {
     if (!problem_.is_transposed_for(info)) return problem_;
     if (!transposed_) transposed_.emplace(problem_);
     return transposed_->problem;
   }
+  /// What the providers make, asked when it is first needed.
+  const Provided& provided() const {
+    if (wanted_)
+      provided_.ask(problem_, wanted_);
+    else
+      provided_.ask(problem_, [this](const KernelInfo& info) { return declined(info, of(info)) == Decline::none; });
+    return provided_;
+  }
+  /// What they have made so far.
+  Provided& made() const { return provided_; }
 
  private:
-  const P& problem_;
-  mutable std::optional<typename P::Transposed> transposed_;  // formed for the first kernel that gets it
+  const Contraction& problem_;
+  KernelPredicate wanted_;
+  mutable Provided provided_;
+  mutable std::optional<Contraction::Transposed> transposed_;  // formed for the first kernel that gets it
 };
+
+/// Calls visit(kernel) for the registered kernels of the problem's key, for those that came with the problem, then for those of providers.
+template <Problem P, class Visit>
+void for_each_candidate(const Forms<P>& forms, const Visit& visit) {
+  const Registered<P> registered(forms.problem());
+  for (const Kernel<P>* kernel : registered.list()) visit(*kernel);
+  for (const Kernel<P>& kernel : forms.problem().instantiated) visit(kernel);
+  if constexpr (requires { forms.provided(); })
+    for (const KernelOwner& kernel : forms.provided().kernels()) visit(*kernel);
+}
 
 /// Whether a kernel of the problem's key covers the problem, in the kernel's form. Only a kernel's own supports() adds a message.
 template <Problem P>
@@ -180,7 +196,7 @@ struct Choice {
 template <Problem P>
 Choice<P> fastest(const Forms<P>& forms, std::optional<std::string_view> bit_class) {
   Choice<P> best;
-  for_each_candidate(forms.problem(), [&](const Kernel<P>& kernel) {
+  for_each_candidate(forms, [&](const Kernel<P>& kernel) {
     if (bit_class && bit_class_of(kernel.info) != *bit_class) return;
     const P& p = forms.of(kernel.info);
     if (!status_of(kernel, p)) return;
@@ -199,9 +215,13 @@ std::optional<std::string_view> class_for(const Forms<P>& forms) {
   const P& p = forms.problem();
   if (!covers(p.require, Promise::batch_invariant)) return {};
   const P nominal = p.nominal();
-  if (const Kernel<P>* kernel = fastest(Forms<P>(nominal), {}).kernel) return bit_class_of(kernel->info);
+  const Forms<P> of_nominal(nominal);
+  if (const Kernel<P>* kernel = fastest(of_nominal, {}).kernel) {
+    if constexpr (requires { forms.provided(); }) forms.made().keep(of_nominal.made(), kernel);
+    return bit_class_of(kernel->info);
+  }
   std::optional<std::string_view> only;
-  for_each_candidate(p, [&](const Kernel<P>& kernel) {
+  for_each_candidate(forms, [&](const Kernel<P>& kernel) {
     if (!status_of(kernel, forms.of(kernel.info))) return;
     const std::string_view one = bit_class_of(kernel.info);
     only = !only || *only == one ? one : "";
@@ -236,22 +256,36 @@ WorkspaceSize workspace_of(const Kernel<P>& kernel, const P& problem) {
   return workspace_of(kernel, p, plan);
 }
 
+/// A kernel's answer to a problem.
 template <Problem P>
-std::vector<Candidate<P>> candidates(const P& problem) {
-  const Forms<P> forms(problem);
+Candidate<P> candidate_of(const Kernel<P>& kernel, const Forms<P>& forms, std::optional<std::string_view> bit_class) {
+  Candidate<P> one{.kernel = &kernel, .status = supports(kernel, forms, bit_class)};
+  if (!one.status) return one;
+  const P& p = forms.of(kernel.info);
+  Plan plan;
+  one.seconds = at_least_memory(kernel.cost(kernel, p, plan), p);
+  one.workspace = workspace_of(kernel, p, plan);
+  one.admission = p.admission(kernel.info);
+  return one;
+}
+
+/// All candidates, those of providers whatever their facts are.
+template <Problem P>
+Forms<P> all_forms(const P& problem) {
+  if constexpr (requires(const Forms<P>& forms) { forms.provided(); })
+    return Forms<P>(problem, [](const KernelInfo&) { return true; });
+  else
+    return Forms<P>(problem);
+}
+
+template <Problem P>
+std::vector<Candidate<P>> candidates(const Forms<P>& forms) {
   const std::optional<std::string_view> bit_class = class_for(forms);
   const Kernel<P>* const chosen = fastest(forms, bit_class).kernel;
   std::vector<Candidate<P>> list;
-  for_each_candidate(problem, [&](const Kernel<P>& kernel) {
-    Candidate<P> one{.kernel = &kernel, .status = supports(kernel, forms, bit_class), .chosen = &kernel == chosen};
-    if (one.status) {
-      const P& p = forms.of(kernel.info);
-      Plan plan;
-      one.seconds = at_least_memory(kernel.cost(kernel, p, plan), p);
-      one.workspace = workspace_of(kernel, p, plan);
-      one.admission = p.admission(kernel.info);
-    }
-    list.push_back(std::move(one));
+  for_each_candidate(forms, [&](const Kernel<P>& kernel) {
+    list.push_back(candidate_of(kernel, forms, bit_class));
+    list.back().chosen = &kernel == chosen;
   });
   return list;
 }
@@ -283,21 +317,28 @@ std::string summary(const P& p) {
   return text;
 }
 
-/// The problem with the profile that its predicted times take, and its candidates, a line each.
+/// The problem with the profile that its predicted times take.
+template <Problem P>
+std::string heading(const P& p) {
+  const std::string_view profile = profile_of(p.execution);
+  return summary(p) + (profile.empty() ? "" : " (" + std::string(profile) + ')');
+}
+
+/// A line of a candidate; '*' marks the chosen one.
+template <Problem P>
+std::string line_of(const Candidate<P>& one, const P& p) {
+  const std::string text = (one.chosen ? "* " : "  ") + one.kernel->info.name + ": ";
+  if (!one.status) return text + one.status.reason + '\n';
+  return text + duration(one.seconds) + " predicted" + borrowed_rates(one.kernel->info, p) +
+         (one.admission.empty() ? "" : "; " + one.admission) + '\n';
+}
+
+/// The problem and its candidates, a line each.
 template <Problem P>
 std::string listing(const P& p) {
-  std::string text = summary(p);
-  if (const std::string_view profile = profile_of(p.execution); !profile.empty()) text += " (" + std::string(profile) + ')';
-  text += ":\n";
-  for (const Candidate<P>& one : candidates(p)) {
-    text += (one.chosen ? "* " : "  ") + one.kernel->info.name + ": ";
-    if (one.status) {
-      text += duration(one.seconds) + " predicted" + borrowed_rates(one.kernel->info, p) +
-              (one.admission.empty() ? "" : "; " + one.admission) + '\n';
-    } else {
-      text += one.status.reason + '\n';
-    }
-  }
+  std::string text = heading(p) + ":\n";
+  const Forms<P> forms = all_forms(p);
+  for (const Candidate<P>& one : candidates(forms)) text += line_of(one, p);
   return text;
 }
 
@@ -319,7 +360,10 @@ template <Problem P>
 std::string families(const P& p) {
   std::string text;
   std::vector<std::string_view> known;
-  for_each_candidate(p, [&](const Kernel<P>& kernel) {
+  P unnamed = p;
+  unnamed.kernel = {};
+  const Forms<P> forms = all_forms(unnamed);
+  for_each_candidate(forms, [&](const Kernel<P>& kernel) {
     const std::string_view family = kernel.info.family;
     if (std::ranges::find(known, family) != known.end()) return;
     known.push_back(family);
@@ -337,13 +381,15 @@ Choice<P> choose(const Forms<P>& forms) {
   const P& p = forms.problem();
   const std::optional<std::string_view> bit_class = class_for(forms);
   if (Choice<P> choice = fastest(forms, bit_class); choice.kernel) return choice;
+  const Forms<P> all = all_forms(p);
   bool named = p.kernel.empty() || is_registered<P>(p.kernel);
-  for (const Kernel<P>& kernel : p.instantiated) named = named || name_matches(kernel.info.name, p.kernel);
+  if (!named)
+    for_each_candidate(all, [&](const Kernel<P>& kernel) { named = named || name_matches(kernel.info.name, p.kernel); });
   if (!named)
     throw Error(Code::not_found, std::string(p.function) + ": no kernel is named '" + std::string(p.kernel) +
                                      "', expected a kernel's name or its leading part, as in " + families(p));
   Decline only = !p.kernel.empty() && find_kernel<P>(p.kernel) ? Decline::key : Decline::none;
-  for_each_candidate(p, [&](const Kernel<P>& kernel) {
+  for_each_candidate(all, [&](const Kernel<P>& kernel) {
     if (!p.kernel.empty() && kernel.info.name == p.kernel) only = supports(kernel, forms, bit_class).decline;
   });
   throw Error(Code::unsupported, "no kernel covers " + listing(p), only);

@@ -295,8 +295,18 @@ Status supports(const Kernel<Contraction>& kernel, const Contraction& p) {
 double predicted_seconds(const Kernel<Contraction>& kernel, const Contraction& p) {
   return engine::predicted_seconds(kernel, p);
 }
-const Kernel<Contraction>& select(const Contraction& p) { return *engine::choose(engine::Forms(p)).kernel; }
-std::vector<Candidate<Contraction>> candidates(const Contraction& p) { return engine::candidates(p); }
+const Kernel<Contraction>& select(const Contraction& p) {
+  const engine::Forms<Contraction> forms(p);
+  const Kernel<Contraction>& kernel = *engine::choose(forms).kernel;
+  forms.made().keep_for_ever(&kernel);
+  return kernel;
+}
+std::vector<Candidate<Contraction>> candidates(const Contraction& p) {
+  const engine::Forms<Contraction> forms = engine::all_forms(p);
+  std::vector<Candidate<Contraction>> list = engine::candidates(forms);
+  forms.made().keep_for_ever();
+  return list;
+}
 std::string explain(const Contraction& p) { return engine::explain(p); }
 void run(const Contraction& p) { engine::run(p); }
 void run(const Kernel<Contraction>& kernel, const Contraction& p) { engine::run(kernel, p); }
@@ -335,7 +345,7 @@ void run_part(const Contraction& part) {
   if (bytes(*choice.kernel, choice.plan) > part.workspace.bytes) {
     const auto bit_class = engine::class_for(forms);
     engine::Choice<Contraction> fitting;
-    engine::for_each_candidate(part, [&](const Kernel<Contraction>& kernel) {
+    engine::for_each_candidate(forms, [&](const Kernel<Contraction>& kernel) {
       if (!engine::supports(kernel, forms, bit_class)) return;
       Plan plan;
       const double seconds = kernel.cost(kernel, forms.of(kernel.info), plan);

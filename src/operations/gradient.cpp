@@ -191,7 +191,7 @@ void register_kernel(const Kernel<Gradient>& kernel) { engine::register_kernel(k
 Status supports(const Kernel<Gradient>& kernel, const Gradient& p) { return engine::supports(kernel, engine::Forms(p), {}); }
 double predicted_seconds(const Kernel<Gradient>& kernel, const Gradient& p) { return engine::predicted_seconds(kernel, p); }
 const Kernel<Gradient>& select(const Gradient& p) { return *engine::choose(engine::Forms(p)).kernel; }
-std::vector<Candidate<Gradient>> candidates(const Gradient& p) { return engine::candidates(p); }
+std::vector<Candidate<Gradient>> candidates(const Gradient& p) { return engine::candidates(engine::Forms(p)); }
 std::string explain(const Gradient& p) { return engine::explain(p); }
 void run(const Gradient& p) { engine::run(p); }
 void run(const Kernel<Gradient>& kernel, const Gradient& p) { engine::run(kernel, p); }

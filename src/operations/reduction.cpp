@@ -205,6 +205,9 @@ void Reduction::check() const {
   if (exclude_self && m != n)
     refuse(p, "options.exclude_self leaves out n = m of " + describe_argument(scores) +
                   ", expected as many rows as columns, of a set with itself");
+  if (ranges && (ranges->m != m || ranges->n != n))
+    refuse(p, "options.ranges are of " + std::to_string(ranges->m) + 'x' + std::to_string(ranges->n) + " scores, expected " +
+                  describe_argument(scores));
   const bool wants_values = values.size > 0, wants_indices = indices.size > 0;
   if (!wants_values && !wants_indices) refuse(p, "no results are wanted, expected values or indices");
   const bool lists = reducer == Reducer::all_below;
@@ -246,6 +249,7 @@ Reduction Reduction::nominal() const {
   Reduction q = *this;
   q.set_contraction(contraction().nominal());
   q.exclude_self = false;  // M is not N
+  if (ranges) q.ranges = ranges->nominal.get();
   const auto place = [&](Operand& o, std::uintptr_t address) {
     o.data = reinterpret_cast<void*>(address);
     o.batches = 1;
@@ -269,7 +273,7 @@ std::string Reduction::summary() const {
   return (keeps_many ? std::to_string(count) + ' ' : "") + rigel::name(reducer) + " of " + contraction().summary() +
          (is_weighted(reducer) ? ", " + std::to_string(count) + " columns of " + rigel::name(weights.type) : "") +
          (reducer == Reducer::histogram ? ", " + std::to_string(count) + " bins" : "") +
-         (exclude_self ? ", self excluded" : "");
+         (exclude_self ? ", self excluded" : "") + (ranges ? ", " + std::to_string(ranges->pairs) + " pairs in ranges" : "");
 }
 
 // ---- the engine's functions for this operation -----------------------------------------------------------------------
@@ -297,7 +301,7 @@ double predicted_seconds(const Kernel<Reduction>& kernel, const Reduction& p) {
   return engine::predicted_seconds(kernel, p);
 }
 const Kernel<Reduction>& select(const Reduction& p) { return *engine::choose(engine::Forms(p)).kernel; }
-std::vector<Candidate<Reduction>> candidates(const Reduction& p) { return engine::candidates(p); }
+std::vector<Candidate<Reduction>> candidates(const Reduction& p) { return engine::candidates(engine::Forms(p)); }
 std::string explain(const Reduction& p) { return engine::explain(p); }
 void run(const Reduction& p) { engine::run(p); }
 void run(const Kernel<Reduction>& kernel, const Reduction& p) { engine::run(kernel, p); }

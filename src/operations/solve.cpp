@@ -199,7 +199,7 @@ void register_kernel(const Kernel<Solve>& kernel) { engine::register_kernel(kern
 Status supports(const Kernel<Solve>& kernel, const Solve& p) { return engine::supports(kernel, engine::Forms(p), {}); }
 double predicted_seconds(const Kernel<Solve>& kernel, const Solve& p) { return engine::predicted_seconds(kernel, p); }
 const Kernel<Solve>& select(const Solve& p) { return *engine::choose(engine::Forms(p)).kernel; }
-std::vector<Candidate<Solve>> candidates(const Solve& p) { return engine::candidates(p); }
+std::vector<Candidate<Solve>> candidates(const Solve& p) { return engine::candidates(engine::Forms(p)); }
 std::string explain(const Solve& p) { return engine::explain(p); }
 void run(const Solve& p) { refines(p) ? detail::run_refined(p) : engine::run(p); }
 void run(const Kernel<Solve>& kernel, const Solve& p) {

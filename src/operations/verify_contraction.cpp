@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// verify(): a registered kernel against the reference, over a grid of hostile problems. Types are known at run time
+// verify(): a kernel against the reference, over a grid of hostile problems. Types are known at run time
 // only, so everything here works on bytes and doubles.
 #include "verify.hpp"
 
@@ -370,6 +370,7 @@ class Verifier {
       return check(c);
     }
     ++result_.problems;
+    computes_ = computes_ || (c.batch > 0 && c.m > 0 && c.n > 0);  // else nothing was asked of the kernel
     add_to_digest(in, actual);
     if (covers(kernel_.info.promises, Promise::repeatable) && solve_by(exec, kernel_, in, c.accumulate, program) != actual)
       fail(c, "two runs gave different bits");
@@ -388,6 +389,9 @@ class Verifier {
       compare_bound(c, in, actual, program);
     compare_gaps(c, in, actual);
   }
+
+  /// Whether the kernel covered a problem with results.
+  bool computes() const { return computes_; }
 
  private:
   // What the kernel makes of some of the rows. None if C, which it gets transposed where columns are contiguous, must have an
@@ -540,6 +544,7 @@ class Verifier {
   const SemiringInfo* wide_facts_;  // of wide_reference_'s
   Verification& result_;
   unsigned seed_;
+  bool computes_ = false;
 };
 
 // Sizes around the tile, the small ones and a prime; every pair of values of two factors occurs in some case.
@@ -583,12 +588,15 @@ std::vector<Case> cases_for(const KernelInfo& info, unsigned seed) {
 template <class... Exec>
 void verify_on(type_list<Exec...>, const Kernel<Contraction>& kernel, const Kernel<Contraction>* reference, unsigned seed,
                Verification& result) {
+  bool computes = false;
   const auto on = [&]<class E>(type_list<E>) {
     if ((kernel.info.spaces & bit(detail::space_of<E>)) == 0) return;
     Verifier<E> verifier(kernel, reference, result, seed);
     for (const Case& c : cases_for(kernel.info, seed)) verifier.check(c);
+    computes = computes || verifier.computes();
   };
   (on(type_list<Exec>{}), ...);
+  if (!computes) result.problems = 0;
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ struct Semiring::Program {
   Owner owner() const { return {semiring_owner, texts.name, texts.hyperparameters, accumulator}; }
   rigel::detail::TextFacts facts() const {
     return {&info, parsed.form, parsed.calls_functions,
-            parsed.long_operations > 0 || parsed.multiply.is_large || parsed.add.is_large || parsed.step.is_large};
+            parsed.long_operations > 0 || parsed.multiply.is_large || parsed.add.is_large || parsed.step.is_large,
+            parsed.join};
   }
 };
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -25,11 +24,15 @@ void share_work(std::size_t count, int threads, const std::function<void(std::si
   const std::size_t processors = std::max(std::thread::hardware_concurrency(), 1u);
   const std::size_t most = std::min(threads > 0 ? static_cast<std::size_t>(threads) : processors, count);
   std::vector<std::thread> others;
-  try {
-    while (others.size() + 1 < most) others.emplace_back(take);
-  } catch (const std::system_error&) {
-    // Those that began do it, and this one.
-  }
+  const auto start = [&] {
+    try {
+      others.emplace_back(take);
+      return true;
+    } catch (const std::exception&) {  // no thread, or no memory for one
+      return false;                    // those that began do it, and this one
+    }
+  };
+  while (others.size() + 1 < most && start()) continue;
   take();
   for (std::thread& one : others) one.join();
   for (const std::exception_ptr& failure : failures)

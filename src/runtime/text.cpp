@@ -281,7 +281,7 @@ std::string identity_of(const Texts& texts, bool is_minimum, bool is_maximum, co
 }  // namespace
 
 Parsed parse(const Texts& texts, Scalar accumulator) {
-  using rigel::detail::TextForm;
+  using rigel::detail::TextForm, rigel::detail::TextJoin;
   Parsed parsed;
   const Type number = type_of(accumulator);
   Subject subject{"runtime::Semiring", number, {}};
@@ -321,6 +321,11 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
     parsed.form = TextForm::ordered;
   parsed.is_minimum = is_minimum;
   parsed.identity = one("identity", identity_of(texts, is_minimum, is_maximum, add), sum, {});
+  const bool is_sum = add == "x+y" || add == "y+x";
+  const std::string usual = is_sum ? "0" : is_minimum ? "infinity" : "-infinity", own = joined_tokens(texts.identity);
+  if (parsed.fields.empty() && !parsed.reads_k && texts.result.empty() && (is_sum || is_minimum || is_maximum) &&
+      (own.empty() || own == usual))
+    parsed.join = is_sum ? TextJoin::sum : is_minimum ? TextJoin::minimum : TextJoin::maximum;
   return parsed;
 }
 

@@ -47,7 +47,8 @@ struct Counts {
 struct Parsed : Counts {
   Body multiply, add, identity, step, result;  // the step's is empty if there is none, and so is the result's
   rigel::detail::TextForm form = rigel::detail::TextForm::plain;
-  bool is_minimum = false;         // of an ordered form: ⊕ is a minimum, else a maximum
+  bool is_minimum = false;  // of an ordered form: ⊕ is a minimum, else a maximum
+  rigel::detail::TextJoin join = rigel::detail::TextJoin::none;
   std::vector<TypedField> fields;  // of the accumulator; none: it is a number
   Type result_type = Type::f32;
   bool reads_k = false;

@@ -64,7 +64,7 @@ static void structs(void) {
   REFUSED(CONTRACT, RIGEL_INVALID_ARGUMENT, "args.size is 0", NULL, NULL);
   a.size = 1;
   REFUSED(CONTRACT, RIGEL_INVALID_ARGUMENT, "A.size is 1", NULL, NULL);
-  contract.reserved[2] = 1;
+  contract.reserved = 1;
   REFUSED(CONTRACT, RIGEL_INVALID_ARGUMENT, "args.reserved", "0", NULL);
   contract.options.reserved[1] = 1;
   REFUSED(CONTRACT, RIGEL_INVALID_ARGUMENT, "options.reserved", NULL, NULL);

@@ -26,6 +26,7 @@ assert {kernel["family"] for kernel in references} == {"reference"}
 reference = next(kernel for kernel in references if kernel["name"] == "reference.min_plus.f32")
 assert reference["promises"] == ["reference_bits", "repeatable", "batch_invariant"]
 assert reference["operation"] == "contract" and reference["accumulator"] == "f32" and "serial" in reference["spaces"]
+assert reference["operands"] == {name: {"layout": "any", "alignment": 1} for name in "ABC"} and reference["transposes"] is False
 assert reference["tile"] == {"m": 0, "n": 0, "k": 0} and reference["accumulates"] is True
 
 parts = {part["part"]: part for part in gradient["parts"]}
@@ -46,6 +47,8 @@ for explained, problem in (
     candidates = explained["candidates"]
     assert sum(one["chosen"] for one in candidates) == 1
     for one in candidates:
+        facts = one["facts"]
+        assert facts["name"] == one["kernel"] and facts.keys() == reference.keys()
         if one["covers"]:
             assert one["seconds"] > 0 and one["workspace_bytes"] >= 0
         else:

@@ -381,10 +381,62 @@ static void refusals(rigel_handle* handle) {
   FAILS(rigel_reduce_distances(handle, &of, &a, &a, &v, NULL), RIGEL_NOT_FOUND, "'nothing' is no metric", NULL, NULL);
 }
 
+/* Pairs of rows and columns, of points 0 to 5 on a line with themselves: rows 0 and 1 meet 4, 5 and 0, row 5 meets 1. */
+static void of_ranges(rigel_handle* handle) {
+  static const int64_t rows[] = {5, 6, 0, 2, 3, 3}, slices[] = {1, 3, 3}, columns[] = {1, 2, 4, 6, 0, 1},
+                       beyond[] = {5, 7, 0, 2, 3, 3};
+  static const float points[] = {0, 1, 2, 3, 4, 5}, nearest[] = {4, 1, 4}, sums[] = {9, 8, 0, 0, 0, 4};
+  float *const x_data = allocate(64), *const d = allocate(64);
+  int64_t* const n = allocate(64);
+  const rigel_matrix x = RIGEL_ROW_MAJOR(x_data, RIGEL_F32, 6, 1), distances = RIGEL_ROW_MAJOR(d, RIGEL_F32, 6, 1),
+                     indices = RIGEL_ROW_MAJOR(n, RIGEL_I64, 6, 1);
+  rigel_reduce_distances_args args = distances_args("manhattan", RIGEL_SUM);
+  rigel_reduce_args product = reduce_args("l1", RIGEL_SUM);
+  const rigel_matrix transposed = RIGEL_COLUMN_MAJOR(x_data, RIGEL_F32, 1, 6);
+  rigel_ranges* ranges = NULL;
+  char* json = NULL;
+  memcpy(x_data, points, sizeof points);
+  OK(rigel_ranges_create(handle, 6, 6, rows, 3, slices, columns, 3, &ranges));
+  args.ranges = ranges;
+  OK(rigel_reduce_distances(handle, &args, &x, &x, &distances, NULL));
+  OK(rigel_synchronize(handle));
+  CHECK(same(d, sums, 6));
+  OK(rigel_explain_reduce_distances(handle, &args, &x, &x, &distances, NULL, &json));
+  CHECK(strstr(json, "7 pairs in ranges") != NULL);
+  rigel_free(json);
+  args.reduction.reducer = 0;
+  args.reduction.exclude_self = 1;
+  OK(rigel_assign(handle, &args, &x, &x, &indices, &distances));
+  OK(rigel_synchronize(handle));
+  CHECK(d[0] == nearest[0] && d[1] == nearest[1] && d[5] == nearest[2]);
+  CHECK(n[0] == 4 && n[1] == 0 && n[2] == -1 && n[3] == -1 && n[5] == 1);
+  product.ranges = ranges;
+  memset(d, 0, 64);
+  OK(rigel_reduce(handle, &product, &x, &transposed, &distances, NULL));
+  OK(rigel_synchronize(handle));
+  CHECK(same(d, sums, 6));
+  rigel_ranges_destroy(ranges);
+  rigel_ranges_destroy(NULL);
+
+  FAILS(rigel_ranges_create(handle, 6, 6, beyond, 3, slices, columns, 3, &ranges), RIGEL_INVALID_ARGUMENT,
+        "rigel_ranges_create", "rows[0] from 5 to 7", "<= 6");
+  CHECK(ranges == NULL);
+  FAILS(rigel_ranges_create(handle, 6, 6, NULL, 3, slices, columns, 3, &ranges), RIGEL_INVALID_ARGUMENT, "rows is NULL", NULL,
+        NULL);
+  FAILS(rigel_ranges_create(handle, 6, 6, rows, 3, slices, columns, -1, &ranges), RIGEL_INVALID_ARGUMENT,
+        "columns_count is -1", NULL, NULL);
+  OK(rigel_ranges_create(handle, 6, 7, rows, 3, slices, columns, 3, &ranges));
+  args.ranges = ranges;
+  FAILS(rigel_assign(handle, &args, &x, &x, &indices, NULL), RIGEL_INVALID_ARGUMENT, "options.ranges are of 6x7 scores", "6x6",
+        NULL);
+  rigel_ranges_destroy(ranges);
+}
+
 void test_reductions(rigel_handle* handle) {
   by_hand(handle);
   of_integers(handle);
   of_metrics(handle);
   on_a_line(handle);
+  of_ranges(handle);
   refusals(handle);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Semirings from text: results worked out by hand, hyperparameters by name, and what is refused. */
+ * Semirings and epilogues from text: results worked out by hand, hyperparameters by name, and what is refused. */
 #include "support.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void refusals(void) {
   args.size = 8;
   FAILS(rigel_semiring_create(&args, &semiring), RIGEL_INVALID_ARGUMENT, "args.size is 8", NULL, NULL);
   args = l1_args(&w);
-  args.reserved[3] = 1;
+  args.reserved[1] = 1;
   FAILS(rigel_semiring_create(&args, &semiring), RIGEL_INVALID_ARGUMENT, "args.reserved", NULL, NULL);
   args = l1_args(&w);
   args.reserved_flags = 1;
@@ -76,6 +76,170 @@ static int runs(rigel_handle* handle, rigel_semiring* semiring, const rigel_cont
   return 0;
 }
 
+static void refusals_of_fields(void) {
+  const rigel_field fields[] = {{"value", RIGEL_F32, 0}, {"index", RIGEL_I32, 0}}, nameless[] = {{"value", RIGEL_F32, 0}, {NULL, RIGEL_I32, 0}},
+                    wide[] = {{"value", RIGEL_F32, 0}, {"index", RIGEL_I64, 0}}, typeless[] = {{"value", RIGEL_F32, 0}, {"index", 0, 0}},
+                    reserved[] = {{"value", RIGEL_F32, 1}, {"index", RIGEL_I32, 0}};
+  const struct {
+    const rigel_field* fields;
+    int count;
+    const char* says;
+  } cases[] = {{NULL, 2, "args.fields_count is 2, expected the number of fields, which are NULL"},
+               {fields, -1, "args.fields_count is -1"},
+               {fields, 1, "expected"},
+               {nameless, 2, "args.fields[1].name is NULL"},
+               {typeless, 2, "args.fields[1].type is 0"},
+               {reserved, 2, "args.fields[0].reserved is 1, expected 0"},
+               {wide, 2, "field 'index' of the accumulator has type i64"}};
+  rigel_semiring* semiring = NULL;
+  size_t i;
+  for (i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    rigel_semiring_args args;
+    memset(&args, 0, sizeof args);
+    args.size = sizeof args;
+    args.multiply = "{a + b, k}";
+    args.add = "y.value < x.value ? y : x";
+    args.identity = "{infinity, -1}";
+    args.result = "x.index";
+    args.result_type = RIGEL_I32;
+    args.fields = cases[i].fields;
+    args.fields_count = cases[i].count;
+    FAILS(rigel_semiring_create(&args, &semiring), RIGEL_INVALID_ARGUMENT, cases[i].says, NULL, NULL);
+    CHECK(semiring == NULL);
+  }
+}
+
+static void refusals_of_epilogues(void) {
+  const rigel_parameter w = {"w", 2};
+  rigel_epilogue* epilogue = (rigel_epilogue*)&w;
+  rigel_epilogue_args args;
+  memset(&args, 0, sizeof args);
+  FAILS(rigel_epilogue_create(NULL, &epilogue), RIGEL_INVALID_ARGUMENT, "rigel_epilogue_create: args is NULL", NULL, NULL);
+  CHECK(epilogue == NULL);
+  FAILS(rigel_epilogue_create(&args, &epilogue), RIGEL_INVALID_ARGUMENT, "args.size is 0", NULL, NULL);
+  args.size = sizeof args;
+  FAILS(rigel_epilogue_create(&args, NULL), RIGEL_INVALID_ARGUMENT, "epilogue is NULL", NULL, NULL);
+  FAILS(rigel_epilogue_create(&args, &epilogue), RIGEL_INVALID_ARGUMENT, "body", NULL, NULL);
+  args.body = "x * v";
+  FAILS(rigel_epilogue_create(&args, &epilogue), RIGEL_INVALID_ARGUMENT, "rigel_epilogue_create: body, line 1, column 5: 'v' is not known here",
+        "\n  x * v\n      ^", NULL);
+  args.body = "x * w";
+  args.parameters = &w;
+  args.parameters_count = 1;
+  args.argument = RIGEL_F16;
+  FAILS(rigel_epilogue_create(&args, &epilogue), RIGEL_INVALID_ARGUMENT, "the argument type is f16", NULL, NULL);
+  args.argument = 0;
+  args.result = RIGEL_U8;
+  FAILS(rigel_epilogue_create(&args, &epilogue), RIGEL_INVALID_ARGUMENT, "the result type is u8", NULL, NULL);
+  args.result = 0;
+  args.reserved[1] = 1;
+  FAILS(rigel_epilogue_create(&args, &epilogue), RIGEL_INVALID_ARGUMENT, "args.reserved", NULL, NULL);
+  args.reserved[1] = 0;
+  OK(rigel_epilogue_create(&args, &epilogue));
+  FAILS(rigel_epilogue_set(epilogue, "v", 1), RIGEL_NOT_FOUND, "rigel_epilogue_set: epilogue 'text' has no hyperparameter 'v', expected w", NULL, NULL);
+  FAILS(rigel_epilogue_set(NULL, "w", 1), RIGEL_INVALID_ARGUMENT, "epilogue is NULL", NULL, NULL);
+  OK(rigel_epilogue_set(epilogue, "w", 1));
+  rigel_epilogue_destroy(epilogue);
+  rigel_epilogue_destroy(NULL);
+}
+
+/* The k of the least a + b: an accumulator of two fields. Then what an epilogue makes of it. */
+static void fields(rigel_handle* handle) {
+  const rigel_field both[] = {{"value", RIGEL_F32, 0}, {"index", RIGEL_I32, 0}};
+  const rigel_parameter ten = {"scale", 10}, hundred = {"scale", 100};
+  rigel_semiring_args args;
+  rigel_epilogue_args epilogue_args;
+  rigel_contract_args call;
+  rigel_semiring* nearest = NULL;
+  rigel_epilogue* place = NULL;
+  float* const a_data = allocate(4 * sizeof(float));
+  float* const b_data = allocate(4 * sizeof(float));
+  int32_t* const k = allocate(4 * sizeof(int32_t));
+  float* const scaled = allocate(4 * sizeof(float));
+  const rigel_matrix a = RIGEL_ROW_MAJOR(a_data, RIGEL_F32, 2, 2), b = RIGEL_ROW_MAJOR(b_data, RIGEL_F32, 2, 2),
+                     c = RIGEL_ROW_MAJOR(k, RIGEL_I32, 2, 2), d = RIGEL_ROW_MAJOR(scaled, RIGEL_F32, 2, 2);
+  char* json = NULL;
+  size_t bytes = 0;
+  a_data[0] = 1, a_data[1] = 4, a_data[2] = 3, a_data[3] = 2;
+  b_data[0] = 5, b_data[1] = 9, b_data[2] = 1, b_data[3] = 7;
+  memset(&args, 0, sizeof args);
+  args.size = sizeof args;
+  args.name = "c_nearest";
+  args.multiply = "{a + b, k}";
+  args.add = "y.value < x.value ? y : x";
+  args.identity = "{infinity, -1}";
+  args.result = "x.index";
+  args.result_type = RIGEL_I32;
+  args.fields = both;
+  args.fields_count = 2;
+  OK(rigel_semiring_create(&args, &nearest));
+  memset(&call, 0, sizeof call);
+  call.size = sizeof call;
+  call.from_text = nearest;
+  OK(rigel_contract(handle, &call, &a, &b, &c));
+  OK(rigel_synchronize(handle));
+  /* {1 + 5, 4 + 1}, {1 + 9, 4 + 7}; {3 + 5, 2 + 1}, {3 + 9, 2 + 7}. */
+  CHECK(k[0] == 1 && k[1] == 0 && k[2] == 1 && k[3] == 1);
+  OK(rigel_explain_contract(handle, &call, &a, &b, &c, &json));
+  CHECK(json && strstr(json, "c_nearest") && strstr(json, "\"facts\": {\"name\": ") && strstr(json, "\"operation\": \"contract\""));
+  rigel_free(json);
+  call.accumulator = RIGEL_F32;
+  FAILS(rigel_contract(handle, &call, &a, &b, &c), RIGEL_INVALID_ARGUMENT, "args.accumulator is", "an accumulator of several fields", NULL);
+  call.accumulator = 0;
+  call.accumulate = 1;
+  FAILS(rigel_contract(handle, &call, &a, &b, &c), RIGEL_INVALID_ARGUMENT, "accumulate is not defined", NULL, NULL);
+  call.accumulate = 0;
+
+  memset(&epilogue_args, 0, sizeof epilogue_args);
+  epilogue_args.size = sizeof epilogue_args;
+  epilogue_args.name = "c_place";
+  epilogue_args.body = "x * scale + m";
+  epilogue_args.argument = RIGEL_I32;
+  epilogue_args.result = RIGEL_F32;
+  epilogue_args.parameters = &ten;
+  epilogue_args.parameters_count = 1;
+  OK(rigel_epilogue_create(&epilogue_args, &place));
+  OK(rigel_epilogue_compile(place, handle, nearest, 0));
+  call.epilogue_from_text = place;
+  OK(rigel_contract_workspace_size(handle, &call, &a, &b, &d, &bytes));
+  OK(rigel_contract(handle, &call, &a, &b, &d));
+  OK(rigel_synchronize(handle));
+  CHECK(scaled[0] == 10 && scaled[1] == 0 && scaled[2] == 11 && scaled[3] == 11);
+  call.epilogue_parameters = &hundred;
+  call.epilogue_parameters_count = 1;
+  OK(rigel_contract(handle, &call, &a, &b, &d));
+  OK(rigel_synchronize(handle));
+  CHECK(scaled[0] == 100 && scaled[1] == 0 && scaled[2] == 101 && scaled[3] == 101);
+  call.epilogue.steps_count = 1;
+  call.epilogue.steps[0].kind = RIGEL_RELU;
+  FAILS(rigel_contract(handle, &call, &a, &b, &d), RIGEL_INVALID_ARGUMENT, "args.epilogue has 1 steps, expected none", NULL, NULL);
+  call.epilogue.steps_count = 0;
+  call.epilogue_from_text = NULL;
+  FAILS(rigel_contract(handle, &call, &a, &b, &c), RIGEL_INVALID_ARGUMENT, "args.epilogue_parameters_count is 1, expected 0", NULL, NULL);
+  call.epilogue_parameters_count = 0;
+
+  /* Of plus_times: (1*5 + 4*1, 1*9 + 4*7; 3*5 + 2*1, 3*9 + 2*7) = (9, 37; 17, 41). */
+  rigel_epilogue_destroy(place);
+  epilogue_args.argument = 0;
+  epilogue_args.result = 0;
+  OK(rigel_epilogue_create(&epilogue_args, &place));
+  if (tests_host()) OK(rigel_epilogue_compile(place, handle, NULL, RIGEL_F32)); /* seconds on a GPU: a call compiles the one that it runs */
+  FAILS(rigel_epilogue_compile(place, handle, nearest, RIGEL_F32), RIGEL_INVALID_ARGUMENT, "element is 3, expected 0 with a semiring", NULL, NULL);
+  call.from_text = NULL;
+  call.semiring = "plus_times";
+  call.epilogue_from_text = place;
+  OK(rigel_contract(handle, &call, &a, &b, &d));
+  OK(rigel_synchronize(handle));
+  CHECK(scaled[0] == 90 && scaled[1] == 370 && scaled[2] == 171 && scaled[3] == 411);
+  call.semiring = "min_plus";
+  FAILS(rigel_contract(handle, &call, &a, &b, &d), RIGEL_UNSUPPORTED, "an epilogue from text does not go with semiring 'min_plus' of f32", NULL, NULL);
+  call.semiring = "plus_times";
+  FAILS(rigel_contract(handle, &call, &a, &b, &c), RIGEL_INVALID_ARGUMENT, "the epilogue 'c_place' makes elements of type f32, expected i32", NULL, NULL);
+  CHECK(scaled[0] == 90);
+  rigel_epilogue_destroy(place);
+  rigel_semiring_destroy(nearest);
+}
+
 void test_texts(rigel_handle* handle) {
   const rigel_parameter w = {"w", 1}, twice = {"w", 2}, q = {"q", 1};
   const rigel_semiring_args created = l1_args(&w);
@@ -92,6 +256,8 @@ void test_texts(rigel_handle* handle) {
   char* json = NULL;
   int i;
   refusals();
+  refusals_of_fields();
+  refusals_of_epilogues();
   for (i = 0; i < 4; ++i) {
     a_data[i] = i + 1; /* (1 2; 3 4) */
     b_data[i] = 5 + i; /* (5 6; 7 8) */
@@ -163,4 +329,5 @@ void test_texts(rigel_handle* handle) {
   FAILS(rigel_semiring_compile(semiring, NULL), RIGEL_INVALID_ARGUMENT, "handle is NULL", NULL, NULL);
   CHECK(c_data[0] == 27);
   rigel_semiring_destroy(semiring);
+  fields(handle);
 }

@@ -163,6 +163,9 @@ void check_winners(const Make& make, const auto& multiply, bool least, const aut
   };
   compare_all<Exec>(S<float>{}, make, 1, terms);
   compare_all<Exec>(S<double>{}, make, 1, terms);
+  // So many k that a device's scratch memory holds the sums of some rows, of one, and of none.
+  for (const int k : {1500, 9000, 11000})
+    compare<Exec, Kokkos::LayoutRight, S<float>, float>(S<float>{}, {2, 11, 6, k, 1, 2}, make, 1, terms);
 }
 
 }  // namespace

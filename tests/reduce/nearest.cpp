@@ -133,6 +133,47 @@ TEST_CASE_TEMPLATE("assign and nearest: hostile points, the reference's bits", E
     }
 }
 
+TEST_CASE_TEMPLATE("nearest: up to 128 of hostile points, the reference's bits", Exec, RIGEL_TEST_SPACES) {
+  constexpr int of_host = support::on_host<Exec> ? 4 : 1;
+  for (int kind = 0; kind < static_cast<int>(Kind::last); ++kind)
+    for (const auto [m, n, k, count] :
+         {std::array{130, 2100, 16, 33}, std::array{70, 2600, 31, 101}, std::array{129, 3100, 64, 100},
+          std::array{65, 2700, 128, 128}, std::array{33, 1500, 100, 64}, std::array{40, 300, 20, 128},
+          std::array{20, 90, 5, 100}}) {
+      check<Exec>(static_cast<Kind>(kind), m, (n - 1) / of_host + 1, k, kind % 2 == 0, false, count);
+      if (kind % 3 == 0 && n > 2000)
+        check<Exec>(static_cast<Kind>(kind), (n - 1) / of_host / 2 + 1, (n - 1) / of_host / 2 + 1, k, true, true, count / 2);
+    }
+}
+
+TEST_CASE_TEMPLATE("nearest: neighbours in space that are neighbours in order", Exec, RIGEL_TEST_SPACES) {
+  // Points along a line: the nearest ones of a row are the rows next to it, at equal distances two by two.
+  const Exec exec;
+  constexpr int n = 4000, k = 3, count = 60;
+  Values points(std::size_t{n} * k, 1);
+  for (int row = 0; row < n; ++row) points[at(row, k, 1)] = row;
+  Results expected;
+  for (int row = 0; row < n; ++row) {
+    std::vector<std::pair<double, int>> others;
+    for (int other = std::max(row - count, 0); other <= std::min(row + count, n - 1); ++other)
+      if (other != row) others.push_back({(other - row) * (other - row), other});
+    std::ranges::sort(others);
+    for (std::size_t i = 0; i < count; ++i) {
+      expected.values.push_back(others[i].first);
+      expected.indices.push_back(others[i].second);
+    }
+  }
+  const auto x = support::matrix<float, Exec>(n, k, points);
+  const auto indices = support::matrix<int, Exec>(n, count);
+  const auto distances = support::matrix<float, Exec>(n, count);
+  rigel::ReduceOptions options{.exclude_self = true, .require = rigel::Promise::reference_bits};
+  if constexpr (!support::on_host<Exec>) options.kernel = "cuda.mma";
+  rigel::nearest(exec, x, x, metric::squared_euclidean{}, count, indices, distances, options);
+  exec.fence();
+  CHECK(differences(support::values(indices), expected.indices) == 0);
+  CHECK(differences(support::values(distances), expected.values) == 0);
+}
+
 TEST_CASE_TEMPLATE("nearest: a point so far away that its distance is infinite", Exec, RIGEL_TEST_SPACES) {
   const Exec exec;
   const auto x = support::matrix<float, Exec>(1, 1, {0}),
@@ -178,7 +219,7 @@ void check_pieces(const Values& of_rows, const Values& of_columns, int m, int n,
 TEST_CASE_TEMPLATE("assign and nearest: several pieces of rows", Exec, RIGEL_TEST_SPACES) {
   if constexpr (!support::on_host<Exec>) {
     {
-      constexpr int m = 200000, n = 300, k = 16, period = 1000;  // pieces of 85632 rows
+      constexpr int m = 200000, n = 300, k = 16, period = 1000;  // of the minimum pieces of 85632 rows
       const Values some = points_of(Kind::ordinary, period, k, 5, false), z = points_of(Kind::ordinary, n, k, 6, false);
       Values x;
       for (int i = 0; i < m / period; ++i) x.insert(x.end(), some.begin(), some.end());
@@ -186,7 +227,7 @@ TEST_CASE_TEMPLATE("assign and nearest: several pieces of rows", Exec, RIGEL_TES
         check_pieces<Exec>(x, z, m, n, k, count, std::size_t{1} << 20, false,
                            expected_of(some, z, period, n, k, false, false, count), period);
     }
-    // The bits of a row's number: its nearest ones have one other bit. Pieces of 68224 rows.
+    // The bits of a row's number: its nearest ones have one other bit. Of the minimum pieces of 68224 rows.
     constexpr int m = 70000, k = 17;
     Values x(static_cast<std::size_t>(m) * k);
     for (int row = 0; row < m; ++row)
@@ -205,6 +246,20 @@ TEST_CASE_TEMPLATE("assign and nearest: several pieces of rows", Exec, RIGEL_TES
       }
       check_pieces<Exec>(x, x, m, m, k, count, 5'870'000, true, expected, m);
     }
+  }
+}
+
+TEST_CASE_TEMPLATE("assign and nearest: several strips of columns and pieces of rows", Exec, RIGEL_TEST_SPACES) {
+  if constexpr (!support::on_host<Exec>) {
+    constexpr int m = 1000, n = 20000, k = 40, period = 250;
+    const Values some = points_of(Kind::duplicates, period, k, 5, false), z = points_of(Kind::duplicates, n, k, 6, false);
+    Values x;
+    for (int i = 0; i < m / period; ++i) x.insert(x.end(), some.begin(), some.end());
+    // Of 2.8 MB as halves: strips, and of the lists of 1000 rows pieces.
+    for (const std::size_t limit : {std::size_t{600} << 10, std::size_t{1} << 20, std::size_t{4} << 20})
+      for (const int count : {0, 7, 33, 100})
+        check_pieces<Exec>(x, z, m, n, k, count, limit, false, expected_of(some, z, period, n, k, false, false, count),
+                           period);
   }
 }
 

@@ -3,6 +3,7 @@
 // Nearest points on tensor cores without a GPU: the bounds, the states and the choice of cuda.mma.nearest, with halves, truncating sums and
 // lanes as a GPU has them. A row that find_nearest() calls certain must have the minimum of the chains of all columns, and its place.
 #include <rigel/backends/cuda/mma/nearest_layout.hpp>
+#include <rigel/backends/cuda/mma/nearest_memory.hpp>
 #include <rigel/backends/cuda/mma/nearest_state.hpp>
 #include <rigel/semirings.hpp>
 
@@ -136,7 +137,7 @@ Outcome search(const Data& d, int block) {
     }
     const nearest::Certainty c{square, lost,       nearest::margin(L::numbers), 1 / (static_cast<double>(scale) * scale),
                                d.k,    L::numbers, nearest::position_bits};
-    // What search_nearest_many() does with these bounds, if k columns of other parts have the least ones.
+    // What find_limits() does with these bounds, if k columns of other parts have the least ones.
     if (d.count <= d.n && !d.exclude_self) {
       sorted = bounds;
       std::ranges::sort(sorted);
@@ -267,25 +268,84 @@ TEST_CASE("nearest bounds: points of any magnitude have finite halves") {
   }
 }
 
-TEST_CASE("nearest bounds: parts that have columns") {
-  const auto check = []<int steps>(std::integral_constant<int, steps>) {
+TEST_CASE("nearest bounds: strips have each column once, and neighbours in different runs") {
+  const auto check = []<int steps>(std::integral_constant<int, steps>, std::int64_t n, std::int64_t tiles, unsigned runs) {
     using L = nearest::Layout<steps>;
-    for (const std::int64_t n : {1, 2, 3, 8, 9, 24, 25, 31, 32, 33, 64, 65, 127, 200, 256, 257, 290, 1000, 1025, 5000}) {
-      std::vector<bool> filled(nearest::parts);
-      for (std::int64_t tile = 0; tile < L::tiles(n); ++tile)
-        for (std::int64_t group = 0; group < L::chunks * L::groups; ++group)
-          for (int q = 0; q < 4; ++q)
-            if (L::first_of_group(static_cast<std::uint32_t>(tile * L::chunks * L::groups + group), q) < n)
-              filled[static_cast<std::size_t>(tile % nearest::parts_of_lane * 4 + q)] = true;
-      CAPTURE(steps);
-      CAPTURE(n);
-      CHECK(L::filled_parts(n) == std::ranges::count(filled, true));
+    const nearest::Strips strips{n, static_cast<unsigned>(tiles * L::chunks), L::chunks, runs};
+    CAPTURE(steps);
+    CAPTURE(n);
+    CAPTURE(tiles);
+    CAPTURE(runs);
+    std::vector<int> seen(static_cast<std::size_t>(n));
+    int wrong = 0, near = 0;
+    std::vector<bool> filled(std::size_t{4} * runs);
+    for (unsigned strip = 0; strip < strips.count(); ++strip) {
+      const nearest::Order order = strips.order(strip);
+      REQUIRE(order.chunks <= strips.chunks);
+      REQUIRE(order.chunks % L::chunks == 0);
+      std::vector<unsigned> run_of_column(static_cast<std::size_t>(order.columns));
+      for (unsigned chunk = 0; chunk < order.chunks; ++chunk) {
+        const unsigned run = order.run_of(chunk);
+        wrong += run >= order.runs || chunk < order.begin_of_run(run) || chunk >= order.begin_of_run(run + 1);
+        for (int w = 0; w < 32; ++w) {
+          const std::int64_t column = order.column(chunk, w);
+          if (column >= order.columns) continue;
+          ++seen[static_cast<std::size_t>(order.first + column)];
+          run_of_column[static_cast<std::size_t>(column)] = run;
+          if (strip == 0) filled[run * 4 + static_cast<unsigned>(w / L::group % 4)] = true;
+          wrong += strips.column((strip * strips.chunks + chunk) * 32 + static_cast<unsigned>(w)) != order.first + column;
+        }
+      }
+      for (std::size_t i = 1; i < run_of_column.size(); ++i)
+        near += order.runs > 1 && i % order.chunks != 0 && run_of_column[i] == run_of_column[i - 1];
     }
+    CHECK(wrong == 0);
+    CHECK(near == 0);
+    CHECK(std::ranges::all_of(seen, [](int count) { return count == 1; }));
+    CHECK(strips.filled_parts(L::group) == std::ranges::count(filled, true));
   };
-  check(std::integral_constant<int, 1>{});
-  check(std::integral_constant<int, 2>{});
-  check(std::integral_constant<int, 4>{});
-  check(std::integral_constant<int, 8>{});
+  const auto for_tiles_of = [&](auto steps) {
+    for (const std::int64_t n : {1, 2, 3, 8, 9, 31, 32, 33, 65, 127, 256, 257, 290, 1000, 1025, 5000, 20011})
+      for (const unsigned runs : {16u, 33u, 128u})
+        for (const std::int64_t tiles : {1, 2, 3, 7, 500}) check(steps, n, tiles, runs);
+  };
+  for_tiles_of(std::integral_constant<int, 1>{});
+  for_tiles_of(std::integral_constant<int, 2>{});
+  for_tiles_of(std::integral_constant<int, 4>{});
+  for_tiles_of(std::integral_constant<int, 8>{});
+}
+
+TEST_CASE("nearest bounds: what a call keeps is within the limit, and rows and columns are of use") {
+  for (const std::int64_t m : {1, 127, 129, 10000, 3000000})
+    for (const std::int64_t n : {1, 300, 5000, 1000000, 2147483647})
+      for (const std::int64_t k : {1, 17, 64, 128})
+        for (const std::int64_t count : {0, 1, 32, 33, 100, 128})
+          for (const std::size_t limit : {std::size_t{1} << 19, std::size_t{64} << 20, std::size_t{1} << 33}) {
+            const nearest::Memory at = nearest::Memory::of(m, n, k, count, false, limit);
+            CAPTURE(m);
+            CAPTURE(n);
+            CAPTURE(k);
+            CAPTURE(count);
+            CAPTURE(limit);
+            CHECK(at.bytes <= limit);
+            CHECK(at.rows >= std::min<std::int64_t>(m, 128));
+            if (!at.many || at.lists.all) continue;
+            CHECK(at.rows % 128 == 0);
+            CHECK(at.lists.capacity >= count);
+            CHECK(at.lists.pitch >= std::max(at.lists.capacity, at.lists.parts));
+            CHECK(std::int64_t{at.lists.strips.chunks} * 32 * at.lists.strips.count() >= n);
+            CHECK(at.words + static_cast<std::size_t>(at.rows) * static_cast<std::size_t>(at.lists.pitch) * 4 <= at.bytes);
+          }
+  // 10 nearest of 10^6 columns: strips that are worth their launches.
+  CHECK(nearest::Memory::of(10000, 1000000, 128, 10, false, std::size_t{64} << 20).lists.strips.count() == 5);
+  CHECK(nearest::Memory::of(100000, 100000, 64, 100, false, std::size_t{64} << 20).lists.strips.count() == 1);
+}
+
+TEST_CASE("nearest bounds: blocks that share columns fill rounds") {
+  CHECK(nearest::slices_of(79, 3125, 264) == 10);
+  CHECK(nearest::slices_of(196, 782, 396) == 2);
+  CHECK(nearest::slices_of(264, 782, 264) == 1);
+  for (const std::int64_t tiles : {1, 3}) CHECK(nearest::slices_of(1, tiles, 264) == tiles);
 }
 
 TEST_CASE("nearest bounds: rows of ordinary data are mostly certain") {

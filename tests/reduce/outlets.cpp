@@ -33,13 +33,13 @@ class Block {
     Thread(Block& block, int thread) : block_(block), thread_(thread) {}
     int thread() const { return thread_; }
     void sync() const { block_.all_.arrive(block_); }
-    bool any(bool value) const {
+    int count(bool value) const {
       sync();
-      block_.found_ = false;
+      block_.counted_ = 0;
       sync();
-      block_.found_ = block_.found_ || value;
+      block_.counted_ += value;
       sync();
-      return block_.found_;
+      return block_.counted_;
     }
     void sync_warp() const { block_.warps_[static_cast<std::size_t>(thread_ / 32)].arrive(block_); }
     unsigned ballot(bool value) const {
@@ -124,7 +124,7 @@ class Block {
   Barrier all_;
   std::vector<Barrier> warps_;
   std::vector<unsigned> votes_;
-  bool found_ = false;
+  int counted_ = 0;
   ucontext_t scheduler_{};
   std::size_t at_ = 0;
 };
@@ -139,6 +139,16 @@ using Tall = Tile<64, 32, 64, 16, 32>;   // four threads have a row
 using Long = Tile<64, 128, 32, 64, 16>;  // one thread has a row
 
 using Flat = Tile<64, 2, 256, 1, 256>;  // all threads have each row, as where rows are few
+template <class Tile>
+inline constexpr bool shares_rows = Tile::rows == 1;
+/// Bytes of an outlet's shared memory.
+template <class Outlet>
+std::size_t shared_bytes(int count) {
+  if constexpr (requires { Outlet::shared_bytes(count); })
+    return Outlet::shared_bytes(count);
+  else
+    return Outlet::shared_bytes;
+}
 
 template <class T, Reducer reducer, class Tile>
 auto outlet_of(void* shared, std::byte* lists, int count) {
@@ -152,7 +162,9 @@ auto outlet_of(void* shared, std::byte* lists, int count) {
   else if constexpr (reducer == Reducer::log_sum_exp)
     return reduce::Lanes<T, rigel::detail::LaneExponentials<T>, m, threads>{
         static_cast<rigel::detail::LaneExponentials<T>*>(shared)};
-  else {
+  else if constexpr (shares_rows<Tile>) {
+    return reduce::BestOfBlock<T, m, threads>(reducer == Reducer::largest, shared, count);
+  } else {
     using Best = reduce::Best<T, m, threads>;
     return Best(reducer == Reducer::largest, shared, reinterpret_cast<typename Best::One*>(lists), count);
   }
@@ -187,13 +199,15 @@ template <class T, Reducer reducer>
 Found expected(const Scores<T>& scores, int count, bool exclude_self) {
   Found found(scores.rows, count);
   const rigel::Reduction p = found.problem(reducer, count);
-  const rigel::backends::reference::ReduceRow<T, reducer> row{.outputs = rigel::detail::ReducedOutputs::of(p),
-                                                              .below = rigel::detail::Below<T>::of(p),
-                                                              .bins = {},
-                                                              .count = count,
-                                                              .exclude_self = exclude_self};
+  const rigel::backends::reference::ReduceRow<T, reducer> row{
+      .outputs = rigel::detail::ReducedOutputs::of(p),
+      .below = rigel::detail::Below<T>::of(p),
+      .bins = {},
+      .count = count,
+      .columns = {
+          .parts = nullptr, .part_count = 0, .columns = scores.columns, .intervals = nullptr, .exclude_self = exclude_self}};
   std::vector<rigel::detail::Found<T>> list(static_cast<std::size_t>(count));
-  for (std::int64_t m = 0; m < scores.rows; ++m) row(scores.row(m), scores.columns, 0, m, list.data());
+  for (std::int64_t m = 0; m < scores.rows; ++m) row(scores.row(m), 0, m, list.data());
   return found;
 }
 
@@ -232,7 +246,7 @@ Found actual(const Scores<T>& scores, int count, int slices, bool exclude_self) 
   for (std::uint32_t unit = 0; unit < units; ++unit)
     for (int slice = 0; slice < slices; ++slice) {
       const std::int64_t m0 = std::int64_t{unit} * Tile::m, state = (std::int64_t{slice} * units + unit) * Tile::m;
-      auto shared = allocate(Outlet::shared_bytes);
+      auto shared = allocate(shared_bytes<Outlet>(count));
       const Outlet outlet =
           outlet_of<T, reducer, Tile>(aligned(shared), state_bytes + static_cast<std::size_t>(state * count) * entry, count);
       Block(Tile::threads, static_cast<std::uint64_t>(unit + slice), [&](const Block::Thread& block) {
@@ -272,10 +286,11 @@ Found actual(const Scores<T>& scores, int count, int slices, bool exclude_self) 
   for (std::int64_t m = 0; m < scores.rows; ++m) {
     if constexpr (reducer != Reducer::sum && reducer != Reducer::log_sum_exp) {
       constexpr int threads = keeps_many(reducer) ? 64 : 32;
-      auto shared = allocate(Outlet::shared_bytes);
+      using Joined = reduce::BestOfBlock<T, 1, threads>;
+      auto shared = allocate(keeps_many(reducer) ? shared_bytes<Joined>(count) : shared_bytes<Outlet>(count));
       Block(threads, static_cast<std::uint64_t>(m), [&](const Block::Thread& block) {
         if constexpr (keeps_many(reducer))
-          reduce::Best<T, 2, threads>::join(block, launch, m, apart, 0, m, aligned(shared));
+          Joined::join(block, launch, m, apart, 0, m, aligned(shared));
         else
           Outlet::join(block, launch, m, apart, 0, m, reinterpret_cast<typename Outlet::State*>(aligned(shared)));
       });
@@ -284,7 +299,7 @@ Found actual(const Scores<T>& scores, int count, int slices, bool exclude_self) 
   return found;
 }
 
-enum class Data { ties, special, zeros, falling, rising, equal, not_numbers };
+enum class Data { ties, special, zeros, falling, rising, equal, not_numbers, of_one_thread, of_one_slice };
 
 template <class T>
 Scores<T> make(std::int64_t rows, std::int64_t columns, Data data) {
@@ -298,7 +313,11 @@ Scores<T> make(std::int64_t rows, std::int64_t columns, Data data) {
             : data == Data::equal       ? T(3)
             : data == Data::zeros       ? (random.integer(0, 1) != 0 ? T(0) : -T(0))
             : data == Data::not_numbers ? std::numeric_limits<T>::quiet_NaN()
-                                        : static_cast<T>(random.integer(-40, 40));
+            : data == Data::of_one_thread
+                ? (i % static_cast<std::size_t>(columns) % 64 == 5 ? -n : T(random.integer(0, 1000)))
+            : data == Data::of_one_slice
+                ? (2 * i % static_cast<std::size_t>(2 * columns) / static_cast<std::size_t>(columns) != 0 ? -n : n)
+                : static_cast<T>(random.integer(-40, 40));
     if (data != Data::special) continue;
     switch (random.integer(0, 9)) {
       case 0: score = std::numeric_limits<T>::quiet_NaN(); break;
@@ -384,6 +403,15 @@ TEST_CASE("outlets: the k best") {
   check_all<double, Reducer::smallest, Long>({32});
   check_all<double, Reducer::largest, Tall>({3});
   check_all<float, Reducer::smallest, Flat>({10});
+}
+
+TEST_CASE("outlets: the k best of rows that all threads share") {
+  for (const Data data : {Data::special, Data::zeros, Data::falling, Data::rising, Data::equal, Data::not_numbers,
+                          Data::of_one_thread, Data::of_one_slice}) {
+    check<float, Reducer::smallest, Flat>(2, 1100, 10, data, true);
+    check<double, Reducer::largest, Flat>(1, 1100, 64, data, false);
+  }
+  for (const int count : {1, 65, 128}) check<float, Reducer::largest, Flat>(1, 1100, count, Data::rising, false);
 }
 
 }  // namespace

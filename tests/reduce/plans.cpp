@@ -106,15 +106,22 @@ TEST_CASE("nearest: what a card's shared memory and a row's parts are too small 
       p.exclude_self = exclude_self;
       return kernel->supports(*kernel, p).decline;
     };
-    // With K > 64 the k smallest take 103424 bytes: four tiles of 16896, and 280 for each of 128 rows.
-    CHECK(declined({1, 100, 1000, 128}, Reducer::smallest, 10, 99 << 10) == Decline::memory);
-    CHECK(declined({1, 100, 1000, 128}, Reducer::smallest, 10, 103424) == Decline::none);
-    CHECK(declined({1, 100, 1000, 128}, Reducer::minimum, 1, 99 << 10) == Decline::none);
+    // With K > 64 the k smallest take 71744 bytes: four tiles of 16896, and what waits to be listed, 1040 for each of four warps.
+    CHECK(declined({1, 100, 1000, 128}, Reducer::smallest, 10, 71743) == Decline::memory);
+    CHECK(declined({1, 100, 1000, 128}, Reducer::smallest, 10, 71744) == Decline::none);
+    CHECK(declined({1, 100, 1000, 128}, Reducer::minimum, 1, 4 * 16896) == Decline::none);
     CHECK(declined({1, 100, 1000, 128}, Reducer::minimum, 1, 4 * 16896 - 1) == Decline::memory);
-    // For K ≤ 16 a tile has 256 columns: 256 + 9 have four parts and two.
-    CHECK(declined({1, 300, 265, 16}, Reducer::smallest, 5, 227 << 10) == Decline::none);
-    CHECK(declined({1, 265, 265, 16}, Reducer::smallest, 5, 227 << 10, true) == Decline::extents);
-    CHECK(declined({1, 300, 264, 16}, Reducer::smallest, 5, 227 << 10) == Decline::extents);
+    // For K ≤ 16 a tile has 256 columns in eight chunks. 1281 columns are 48 chunks with four parts each, which suffice for 128 results.
+    CHECK(declined({1, 300, 1281, 16}, Reducer::smallest, 128, 227 << 10) == Decline::none);
+    CHECK(declined({1, 1281, 1281, 16}, Reducer::smallest, 128, 227 << 10, true) == Decline::extents);
+    CHECK(declined({1, 300, 1280, 16}, Reducer::smallest, 128, 227 << 10) == Decline::extents);
+    // All of 320 columns are listed.
+    CHECK(declined({1, 300, 320, 16}, Reducer::smallest, 128, 0) == Decline::none);
+    CHECK(declined({1, 300, 5000, 16}, Reducer::smallest, 129, 227 << 10) == Decline::extents);
+    // Lists and columns beyond 64 MiB.
+    CHECK(declined({1, 100000, 100000, 64}, Reducer::smallest, 100, 227 << 10) == Decline::none);
+    CHECK(declined({1, 10000, 1000000, 128}, Reducer::smallest, 10, 227 << 10) == Decline::none);
+    CHECK(declined({1, 10000, 1000000, 128}, Reducer::minimum, 1, 227 << 10) == Decline::none);
   }
 }
 

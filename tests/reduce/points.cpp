@@ -21,6 +21,9 @@ namespace kernel = rigel::kernel;
 namespace epilogue = rigel::epilogue;
 
 constexpr double u = 0x1p-24;
+/// The unit roundoff of calls with points of T. The loops are in double, so that those of double have twice its errors.
+template <class T>
+constexpr double unit = std::is_same_v<T, double> ? 2 * 0x1p-53 : u;
 
 /// What calls name: their own choice, the reference, and the kernels for few dimensions where they are.
 template <class Exec>
@@ -93,7 +96,7 @@ void check_values(const Exec& exec, Extents e, double centre, const K& of,
   const Sets s(e, centre, far);
   const auto x = support::matrix<T, Exec>(e.m, e.k, s.x, "x"), z = support::matrix<T, Exec>(e.n, e.k, s.z, "z"),
              v = support::matrix<T, Exec>(e.n, e.columns, s.v, "v");
-  const auto out = support::matrix<float, Exec>(e.m, e.columns);
+  const auto out = support::matrix<std::conditional_t<std::is_same_v<T, double>, double, float>, Exec>(e.m, e.columns);
   rigel::kernel_matvec(exec, x, z, v, metric::euclidean{}, of, out,
                        {.precision = precision_of(name, e.k, e.columns), .kernel = name});
   exec.fence();
@@ -110,9 +113,9 @@ void check_values(const Exec& exec, Extents e, double centre, const K& of,
         of_values += std::abs(term) *
                      (12 + (e.k + 6) * value.slope + 107 * std::sqrt(value.slope) +
                       (is_expanded(name, e.k, e.columns) ? 336 * value.slope + 512 : 0)) *
-                     u;
+                     unit<T>;
       }
-      const double bound = of_values + (std::min(e.n, 1024) + 3) * u * size + u * std::abs(sum);
+      const double bound = of_values + (std::min(e.n, 1024) + 3) * unit<T> * size + unit<T> * std::abs(sum);
       wrong += !(std::abs(results[at(row, e.columns, d)] - sum) <= bound);
     }
   CHECK(wrong == 0);
@@ -136,6 +139,7 @@ TEST_CASE_TEMPLATE("points: kernels times vectors within their bound", Exec, RIG
       if (is_expanded(name, e.k, e.columns)) continue;  // of floats and squares alone
       check_values<rigel::half>(exec, e, 0, kernel::gaussian{h}, gaussian, name);
       check_values<rigel::bfloat16>(exec, e, 0, kernel::gaussian{h}, gaussian, name);
+      check_values<double>(exec, e, 0, kernel::gaussian{h}, gaussian, name);
       check_values<float>(
           exec, e, 0, kernel::laplace{h},
           [&](double square) {
@@ -150,13 +154,12 @@ TEST_CASE_TEMPLATE("points: kernels times vectors within their bound", Exec, RIG
             return Value{(1 + t) * std::exp(-t), t};
           },
           name);
-      check_values<float>(
-          exec, e, 0, kernel::matern52{h},
-          [&](double square) {
-            const double t = std::sqrt(5 * square) / h;
-            return Value{(1 + t + t * t / 3) * std::exp(-t), t};
-          },
-          name);
+      const auto matern52 = [&](double square) {
+        const double t = std::sqrt(5 * square) / h;
+        return Value{(1 + t + t * t / 3) * std::exp(-t), t};
+      };
+      check_values<float>(exec, e, 0, kernel::matern52{h}, matern52, name);
+      check_values<double>(exec, e, 0, kernel::matern52{h}, matern52, name);
     }
 }
 
@@ -358,7 +361,8 @@ TEST_CASE_TEMPLATE("points: many columns of V of any size, some infinite", Exec,
       if (softmax)
         rigel::softmax_matvec(exec, x, z, v, metric::squared_euclidean{}, out, epilogue::scale(-0.5), {.kernel = name});
       else
-        rigel::kernel_matvec(exec, x, z, v, metric::euclidean{}, kernel::gaussian{1.0}, out, {.kernel = name});
+        rigel::kernel_matvec(exec, x, z, v, metric::euclidean{}, kernel::gaussian{1.0}, out,
+                             {.precision = precision_of(name, k, columns), .kernel = name});
       exec.fence();
       const Values results = support::values(out);
       for (int row = 0; row < 2; ++row)
@@ -430,7 +434,9 @@ TEST_CASE("points: what the kernels decline") {
   CHECK(refused(3, 65, epilogue::scale(1)).lacks({"at most 4 columns of V", "takes 5 to 64 columns of V"}) == "");
   CHECK(refused(3, 1, epilogue::add_column(row)).lacks({"one add_row()"}) == "");
   CHECK(refused(3, 1, epilogue::scale(0)).lacks({"moderate"}) == "");
-  CHECK(refused(3, 1, epilogue::scale(1), {.exclude_self = true}).lacks({"leaves out no scores"}) == "");
+  CHECK(refused(3, 1, epilogue::scale(1), {.exclude_self = true}).code == rigel::Code::ok);
+  CHECK(refused(17, 1, epilogue::scale(1), {.exclude_self = true}).lacks({"leaves out no scores"}) == "");
+  CHECK(refused(3, 5, epilogue::scale(1), {.exclude_self = true}).lacks({"leaves out no scores"}) == "");
   CHECK(refused(3, 1, epilogue::scale(1), {.score_kernel = "reference"}).lacks({"names 'reference'"}) == "");
   const auto x = support::matrix<float, Exec>(8, 3);
   const auto v = support::matrix<double, Exec>(8, 1), out = support::matrix<double, Exec>(8, 1);

@@ -3,9 +3,12 @@
 // Lists of semirings, compiled at once.
 #include "texts.hpp"
 
+#include <rigel/detail/shared_work.hpp>
 #include <rigel/runtime_compile.hpp>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <set>
 #include <stdexcept>
 
@@ -65,4 +68,18 @@ TEST_CASE("text lists: one that fails keeps none from being compiled") {
   const auto refused = support::caught([&] { rigel::runtime::compile<texts::Host>(list, {}, -1); });
   CHECK(refused.code == rigel::Code::invalid_argument);
   CHECK(refused.message == "runtime::compile: threads is -1, expected a number of threads, or 0");
+}
+
+TEST_CASE("shared work: each call is made once on any number of threads, and the error is that of the first") {
+  for (const int threads : {0, 1, 3, 64}) {
+    CAPTURE(threads);
+    std::array<std::atomic<int>, 20> calls = {};
+    const auto work = [&](std::size_t i) {
+      ++calls[i];
+      if (i % 7 == 5) throw std::runtime_error(std::to_string(i));
+    };
+    CHECK_THROWS_WITH_AS(rigel::detail::share_work(calls.size(), threads, work), "5", std::runtime_error);
+    CHECK(std::all_of(calls.begin(), calls.end(), [](const auto& count) { return count == 1; }));
+  }
+  rigel::detail::share_work(0, 2, [](std::size_t) { FAIL("no call"); });
 }

@@ -15,14 +15,24 @@ using rigel::Scalar, rigel::runtime::Semiring, rigel::runtime::Texts;
 namespace {
 
 // Numbers of kernels in the bitcode's table: the first tile for texts that call functions, for epilogues from text, and for two fields.
-constexpr std::size_t calling_f32 = 31, calling_f64 = 10, with_epilogue_f32 = 20;
+constexpr std::size_t calling_f32 = 43, calling_f64 = 14, with_epilogue_f32 = 26;
 constexpr std::size_t two_fields(Scalar element) {
   switch (element) {
-    case Scalar::f32: return 41;
-    case Scalar::i32: return 32;
+    case Scalar::f32: return 53;
+    case Scalar::i32: return 36;
     case Scalar::f64:
-    case Scalar::i64: return 20;
-    default: return 26;
+    case Scalar::i64: return 24;
+    default: return 34;
+  }
+}
+// The first kernel for a few rows, and how many there are without an epilogue from text.
+constexpr std::pair<std::size_t, std::size_t> few_rows(Scalar element) {
+  switch (element) {
+    case Scalar::f32: return {20, 6};
+    case Scalar::i32: return {14, 2};
+    case Scalar::f64:
+    case Scalar::i64: return {6, 2};
+    default: return {10, 4};
   }
 }
 
@@ -156,6 +166,41 @@ TEST_CASE("text: accumulators of fields, k and results of other types in PTX") {
   }
 }
 
+TEST_CASE("text: a few rows against a large matrix in PTX") {
+  if (!compiles_for_gpus()) return;
+  for (const Scalar element : {Scalar::f32, Scalar::f64, Scalar::i32, Scalar::i64, Scalar::f16, Scalar::bf16}) {
+    CAPTURE(rigel::name(element));
+    const Scalar number = element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element;
+    const Texts text{.element = element, .multiply = "abs(a - b) + k", .add = "x + y"};
+    const auto [first, many] = few_rows(element);
+    for (std::size_t kernel = first; kernel < first + many; ++kernel) {
+      const Ptx ptx = ptx_of(text, number, "sm_80", kernel);
+      CHECK_MESSAGE(!ptx.failed, ptx.messages);
+      CHECK(has(ptx.text, "cp.async.cg.shared.global"));  // a ring in dynamic shared memory
+      CHECK(has(ptx.text, ".extern .shared"));
+      CHECK(!has(ptx.text, ".extern .func"));
+    }
+  }
+}
+
+TEST_CASE("text: which sums may be cut along K") {
+  using enum rigel::detail::TextJoin;
+  const auto join_of = [](const Texts& texts) { return rigel::runtime::parse(texts, Scalar::f32).join; };
+  CHECK(join_of({.multiply = "a * b", .add = "x + y"}) == sum);
+  CHECK(join_of({.multiply = "a * b", .add = "y + x", .identity = "0", .step = "fma(a, b, x)"}) == sum);
+  CHECK(join_of({.multiply = "a + b", .add = "min(x, y)"}) == minimum);
+  CHECK(join_of({.multiply = "a + b", .add = "max( y, x )", .identity = "-infinity"}) == maximum);
+  CHECK(join_of({.multiply = "a + b", .add = "max(x, y)", .identity = "0"}) == none);
+  CHECK(join_of({.multiply = "a + k", .add = "x + y"}) == none);
+  CHECK(join_of({.multiply = "a * b", .add = "x + y", .result = "x + 1"}) == none);
+  CHECK(join_of({.multiply = "a * b", .add = "x + y + 0", .identity = "0"}) == none);
+  CHECK(join_of({.accumulator = {{"u", Scalar::f32}, {"v", Scalar::f32}},
+                 .multiply = "{a, b}",
+                 .add = "{x.u + y.u, x.v + y.v}",
+                 .identity = "{0, 0}",
+                 .result = "x.u"}) == none);
+}
+
 TEST_CASE("text: an epilogue in PTX, for elements of each type") {
   if (!compiles_for_gpus()) return;
   using rigel::runtime::Epilogue;
@@ -208,6 +253,46 @@ TEST_CASE("text: nothing is compiled while a stream is captured") {
     CHECK(has(refused.message, "captured; expected such a call before, or compile()"));
     fresh.compile(exec);
     CHECK(captured().code == rigel::Code::ok);
+  }
+  cudaStreamDestroy(stream);
+}
+
+TEST_CASE("text: a call whose last slice of K lacks its kernel enqueues nothing while a stream is captured") {
+  if (!compiles_for_gpus()) return;
+  const Semiring fresh({.name = "sliced", .multiply = "abs(a - b) * 1.6875", .add = "x + y"});
+  // All slices of the first K are whole slabs. One of the second is not: its elements come one by one, by another kernel.
+  const texts::Matrix<float> a("a", 64, 4096), longer("longer", 64, 4100), c("c", 64, 64);
+  texts::fill(a, 1);
+  texts::fill(longer, 2);
+  const auto transposed = [](const texts::Matrix<float>& of) {
+    return Kokkos::View<float**, Kokkos::LayoutLeft, texts::Matrix<float>::memory_space>(of.data(), of.extent(1),
+                                                                                         of.extent(0));
+  };
+  const auto from = transposed(a), longer_from = transposed(longer);
+  cudaStream_t stream;
+  REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
+  {
+    const Kokkos::Cuda exec(stream);
+    const std::string kernel = texts::kernel_of<Kokkos::Cuda>(fresh, "split_k");
+    rigel::ContractOptions by{.kernel = kernel};
+    rigel::contract(exec, fresh, a, from, c, by);
+    exec.fence();
+    const std::size_t bytes = rigel::workspace_size(exec, fresh, longer, longer_from, c, {}, by);
+    constexpr std::size_t alignment = 256;  // a view's memory has less
+    const Kokkos::View<std::byte*, Kokkos::CudaSpace> memory("workspace", bytes + alignment);
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    by.workspace = {.data = memory.data() + (alignment - address % alignment) % alignment, .bytes = bytes};
+    exec.fence();
+    cudaGraph_t graph = nullptr;
+    REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    const auto refused = support::caught([&] { rigel::contract(exec, fresh, longer, longer_from, c, by); });
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+    CHECK(refused.code == rigel::Code::unsupported);
+    CHECK(has(refused.message, "'sliced'"));
+    std::size_t nodes = 1;
+    CHECK(cudaGraphGetNodes(graph, nullptr, &nodes) == cudaSuccess);
+    CHECK(nodes == 0);
+    cudaGraphDestroy(graph);
   }
   cudaStreamDestroy(stream);
 }
@@ -300,4 +385,29 @@ TEST_CASE_TEMPLATE("text: explain() names the kernels of a space", Exec, RIGEL_T
   const texts::Matrix<float> a("a", 64, 64), c("c", 64, 64);
   const std::string text = rigel::explain(Exec{}, s, a, a, c);
   CHECK(has(text, support::on_host<Exec> ? "* host.mine.f32." : "* cuda.simt.mine.f32."));
+}
+
+TEST_CASE_TEMPLATE("text: kernels for a few rows and for slices of K say what they do not take", Exec, RIGEL_TEST_SPACES) {
+  if (!texts::can_compile() || support::on_host<Exec>) return;
+  const Semiring plain({.multiply = "a - b", .add = "x + y"}), minimum({.multiply = "a + b", .add = "min(x, y)"}),
+      with_result({.multiply = "a * b", .add = "x + y", .result = "x / 2"});
+  const texts::Matrix<float> a("a", 300, 64), b("b", 64, 4), c("c", 300, 4);
+  const std::string skinny = texts::kernel_of<Exec>(plain, "skinny"), split = texts::kernel_of<Exec>(plain, "split_k");
+  const auto refused =
+      support::caught([&] { texts::contract<Exec>(plain, a, b, c, rigel::ContractOptions{.kernel = skinny}); });
+  CHECK(refused.code == rigel::Code::unsupported);
+  CHECK(refused.lacks({"C has more rows than columns", "commutative"}) == "");
+  const rigel::runtime::Epilogue e({.body = "x"});
+  const auto without =
+      support::caught([&] { texts::contract<Exec>(plain, a, b, c, e, rigel::ContractOptions{.kernel = split}); });
+  CHECK(without.lacks({"the epilogue is from text"}) == "");
+  CHECK(texts::kernel_of<Exec>(with_result, "split_k").empty());
+  // Minima have the bits of one chain, sums of floats do not.
+  const auto promises = [](const Semiring& s) {
+    for (const auto& kernel : s.kernels(rigel::detail::space_of<Exec>))
+      if (kernel.info.variant == "split_k") return kernel.info.promises;
+    return rigel::Promise::none;
+  };
+  CHECK(covers(promises(minimum), rigel::Promise::reference_bits));
+  CHECK(!covers(promises(plain), rigel::Promise::reference_bits));
 }

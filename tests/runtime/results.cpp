@@ -90,6 +90,67 @@ TEST_CASE_TEMPLATE("text: the bits of compiled semirings, for each element type"
   agrees<T>(of<T>("a * b", "x + y", "fma(a, b, x)"), rigel::plus_times<T>{}, shapes);
 }
 
+// The same on GPUs by the kernels of a variant, whose sums of these numbers are exact; with an epilogue from text if the variant takes one.
+template <class T, class S>
+void agrees_by(std::string_view variant, const Texts& text, const S& compiled,
+               std::initializer_list<std::array<int, 3>> extents, bool takes_texts) {
+  CAPTURE(text.multiply);
+  CAPTURE(rigel::name(text.element));
+  const Semiring semiring(text);
+  const rigel::runtime::Epilogue own({.argument = semiring.accumulator(), .result = text.element, .body = "x + 4 * m - n"});
+  for (const auto [m, n, k] : extents) {
+    CAPTURE(m);
+    CAPTURE(n);
+    CAPTURE(k);
+    const Matrix<T> a("a", m, k), b("b", k, n), c("c", m, n), once("once", m, n), twice("twice", m, n),
+        placed("placed", m, n);
+    const Matrix<T, Kokkos::LayoutLeft> at("at", m, k), bt("bt", k, n), ct("ct", m, n);
+    texts::fill(a, 1);
+    texts::fill(b, 2);
+    Kokkos::deep_copy(at, a);
+    Kokkos::deep_copy(bt, b);
+    constexpr rigel::Promise exact = rigel::Promise::reference_bits;
+    rigel::contract(Host{}, compiled, a, b, once, {.require = exact});
+    Kokkos::deep_copy(twice, once);
+    rigel::contract(Host{}, compiled, a, b, twice, {.accumulate = true, .require = exact});
+    rigel::contract(Host{}, semiring, a, b, placed, own);
+    texts::for_each_space([&]<class Exec>() {
+      const std::string kernel = texts::kernel_of<Exec>(semiring, variant);
+      if (kernel.empty()) return;
+      const rigel::ContractOptions by{.kernel = kernel};
+      texts::contract<Exec>(semiring, a, b, c, by);
+      CHECK(texts::different(c, once) == 0);
+      texts::contract<Exec>(semiring, at, bt, ct, by);
+      CHECK(different_transposed(ct, once) == 0);
+      texts::contract<Exec>(semiring, a, bt, c,
+                            std::is_integral_v<T> ? rigel::epilogue::Program{} : rigel::epilogue::scale(1), by);
+      CHECK(texts::different(c, once) == 0);
+      texts::contract<Exec>(semiring, a, b, c, rigel::ContractOptions{.accumulate = true, .kernel = kernel});
+      CHECK(texts::different(c, twice) == 0);
+      if (!takes_texts) return;
+      texts::contract<Exec>(semiring, at, b, c, own, by);
+      CHECK(texts::different(c, placed) == 0);
+    });
+  }
+}
+
+TEST_CASE_TEMPLATE("text: a few rows or columns against a large matrix", T, float, double, rigel::half, rigel::bfloat16,
+                   std::int32_t, std::int64_t) {
+  if (!texts::can_compile()) return;
+  const std::initializer_list<std::array<int, 3>> few = {{1, 1000, 70},  {3, 300, 129}, {9, 257, 64}, {16, 33, 300},
+                                                         {40, 512, 100}, {300, 5, 130}, {70, 64, 8},  {2, 100, 1}};
+  agrees_by<T>("skinny", of<T>("abs(a - b)", "x + y"), rigel::l1<T>{}, few, true);
+  agrees_by<T>("skinny", of<T>("a + b", "min(x, y)"), rigel::min_plus<T>{}, few, true);
+}
+
+TEST_CASE_TEMPLATE("text: sums over K in slices", T, float, double, std::int32_t, std::int64_t) {
+  if (!texts::can_compile()) return;
+  const std::initializer_list<std::array<int, 3>> long_k = {{64, 64, 5000}, {7, 9, 3001}, {70, 130, 600}, {1, 1, 40}};
+  agrees_by<T>("split_k", of<T>("abs(a - b)", "x + y"), rigel::l1<T>{}, long_k, false);
+  agrees_by<T>("split_k", of<T>("a + b", "min(x, y)"), rigel::min_plus<T>{}, long_k, false);
+  agrees_by<T>("split_k", of<T>("a + b", "max(x, y)"), rigel::max_plus<T>{}, long_k, false);
+}
+
 TEST_CASE("text: the bits of more compiled semirings") {
   if (!texts::can_compile()) return;
   agrees<float>(of<float>("min(a, b)", "max(x, y)"), rigel::max_min<float>{}, shapes);

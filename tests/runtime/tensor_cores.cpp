@@ -6,6 +6,11 @@
 
 #include <src/runtime/library.hpp>
 
+#ifdef KOKKOS_ENABLE_CUDA
+#include <rigel/backends/cuda/hopper/text.hpp>
+#include <rigel/backends/cuda/text_code.hpp>
+#endif
+
 #include <array>
 #include <string>
 
@@ -195,6 +200,23 @@ TEST_CASE("text epilogue: products on a GPU take tensor cores, and what these do
   const auto types = support::caught([&] { rigel::contract(exec, product, a, b, c, wide); });
   CHECK(types.code == rigel::Code::invalid_argument);
   CHECK(types.lacks({"f64", "f32"}) == "");
+}
+
+TEST_CASE("text epilogue: kernels of wgmma keep all sums in registers") {
+  if (!texts::can_compile()) return;
+  const rigel::Execution execution = rigel::detail::execution_of(Kokkos::Cuda());
+  if (execution.compute_capability != 90) return support::skip("no wgmma on this GPU");
+  using Kernels = rigel::backends::hopper::TextKernels<rigel::bfloat16>;
+  const Epilogue e({.body = "tanh(x * p) + m", .hyperparameters = {{"p", 1}}});
+  const auto& kernel = e.products(rigel::Scalar::bf16).front();
+  REQUIRE(kernel.info.family == "cuda.hopper");
+  for (const auto& [number, bytes] : rigel::backends::tensor::text_needs(Kernels{}, rigel::Scalar::f32)) {
+    CAPTURE(number);
+    cudaFuncAttributes attributes;
+    const void* const function = rigel::backends::cuda::text_functions_of(kernel)(number, execution, bytes);
+    REQUIRE(cudaFuncGetAttributes(&attributes, function) == cudaSuccess);
+    CHECK(attributes.localSizeBytes == 0);
+  }
 }
 
 TEST_CASE("text epilogue: of a product in a captured stream") {

@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace texts {
@@ -53,13 +54,22 @@ inline bool can_compile() {
   return can;
 }
 
-/// The names by which a call can ask for kernels of a semiring on a space: that of the choice, which is empty, and with `all` each one's own.
+/// The names by which a call can ask for kernels of a semiring on a space: that of the choice, which is empty, and with `all` the own one of
+/// each that takes any extents.
 template <class Exec>
 std::vector<std::string> kernels_of(const rigel::runtime::Semiring& semiring, bool all) {
   std::vector<std::string> names = {""};
   if (all)
-    for (const auto& kernel : semiring.kernels(rigel::detail::space_of<Exec>)) names.push_back(kernel.info.name);
+    for (const auto& kernel : semiring.kernels(rigel::detail::space_of<Exec>))
+      if (kernel.info.variant != "skinny" && kernel.info.variant != "split_k") names.push_back(kernel.info.name);
   return names;
+}
+/// The name of the one of that variant; empty if there is none.
+template <class Exec>
+std::string kernel_of(const rigel::runtime::Semiring& semiring, std::string_view variant) {
+  for (const auto& kernel : semiring.kernels(rigel::detail::space_of<Exec>))
+    if (kernel.info.variant == variant) return kernel.info.name;
+  return {};
 }
 
 /// Numbers between -8 and 8, exact in every type; whole ones for integers.

@@ -26,9 +26,16 @@ std::pair<Cut, double> choose(const Reduction& p, const Call& call) {
                schedulers = card.instructions;
   const double resident =
       std::clamp(std::floor(card.registers / (32. * warps * call.registers)), 1., card.threads / (32. * warps));
-  const double of_score = std::max(call.instructions / share / schedulers, call.special * 32 / card.special_lanes);
-  const double tile_cycles = of_score * call.rows_of_block * call.tile_columns / 32;
-  const auto tiles = static_cast<std::int32_t>((p.n + call.tile_columns - 1) / call.tile_columns);
+  const double of_score = std::max({(call.instructions + call.doubles) / share / schedulers,
+                                    call.special * 32 / card.special_lanes, call.doubles * 32 / card.double_lanes / share});
+  // With ranges, blocks have tiles of at most so many columns, and this share of them on average.
+  const std::int64_t columns = p.ranges ? p.ranges->most_columns : p.n;
+  const double filled = p.ranges && columns > 0
+                            ? static_cast<double>(p.ranges->part_pairs) /
+                                  (static_cast<double>(p.ranges->part_count) * static_cast<double>(columns))
+                            : 1;
+  const double tile_cycles = filled * of_score * call.rows_of_block * call.tile_columns / 32;
+  const auto tiles = static_cast<std::int32_t>((columns + call.tile_columns - 1) / call.tile_columns);
   const std::size_t slice_bytes =
       static_cast<std::size_t>(call.units) * static_cast<std::size_t>(call.rows_of_block) * call.state_bytes;
   // Slices that depend on M would give a row other bits in another call.

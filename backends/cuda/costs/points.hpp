@@ -20,6 +20,7 @@ namespace costs {
 struct Call {
   int threads = 1, rows_of_block = 1, tile_columns = 1, registers = 0;
   double instructions = 0, special = 0;
+  double doubles = 0;           // instructions of double in addition
   std::int64_t units = 0;       // blocks of rows of all matrices
   std::size_t state_bytes = 0;  // of a row in a slice, if there are several
 };

@@ -55,7 +55,7 @@ std::uint32_t units_of_launch(const Reduction& p, std::uint32_t units, std::size
 
 // Of few rows: of the bandwidths of memory and of the L2 cache, and of the instructions that a multiprocessor issues, what blocks reach.
 // Instructions of a step, and of a read of operands from shared memory.
-constexpr double few_memory = 0.9, few_l2 = 0.6, few_issued = 0.6, few_step = 2, few_read = 1;
+constexpr double few_memory = 0.8, few_l2 = 0.6, few_issued = 0.6, few_step = 2, few_read = 1;
 // Cycles of a block's begin and end, with some merges.
 constexpr double few_cycles = 12000;
 
@@ -77,7 +77,7 @@ std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s
       std::clamp(std::floor(std::min(resident * multiprocessors / units, taken)), 1., std::max(tiles, 1) * 1.));
   cut.slice_tiles = (tiles + slices - 1) / slices;
   cut.slices = cut.slice_tiles == 0 ? 1 : (tiles + cut.slice_tiles - 1) / cut.slice_tiles;
-  cut.unit_bytes = cut.slices > 1 || call.always_has_state ? slice_bytes * static_cast<std::size_t>(cut.slices) : 0;
+  cut.unit_bytes = cut.slices > 1 ? slice_bytes * static_cast<std::size_t>(cut.slices) : 0;
   cut.launch_units =
       units_of_launch(p, call.units, cut.unit_bytes, cut.slices == 1 ? 1 : std::max(cut.slices, call.join_blocks));
   const double columns = number(call.units) * number(p.n), steps = columns * number(p.k), bytes = steps * s.element,

@@ -37,7 +37,6 @@ struct FewCall {
   int join_blocks = 1;
   int shared_bytes = 0;
   std::size_t state_bytes = 0;
-  bool always_has_state = false;
 };
 std::pair<Cut, double> choose(const Reduction& p, const simt::costs::Semiring& s, const FewCall& call);
 

@@ -471,7 +471,7 @@ struct SplitKProblem {
     namespace f = fit::narrow_split_k;
     if (s.is_transcendental) return f::transcendental;
     if (s.is_of_structs) return f::step_of_registers * std::max((s.accumulator + 3) / 4 / 2, 1);
-    return s.element > 4 ? f::step_of_registers : f::step;
+    return s.element > 4 ? f::step_of_registers : s.element < 4 ? f::step_of_short : f::step;
   }
 
   // Times that blocks take to start, to compute, to wait for one round after the other, to request lines and to get their sectors, and

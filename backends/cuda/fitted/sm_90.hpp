@@ -139,13 +139,14 @@ inline constexpr double block = 180;
 /// cuda.simt.*.small: of a block's chunks the first wait, and each later one if copies are asynchronous or not; the share of the
 /// instructions that a multiprocessor can issue at Card::clock; a byte of C that is added to.
 namespace small {
-inline constexpr double prologue = 0, clock = 0.883838383838, wait = 3168, chunk_async = 2376, chunk = 3049.2,
-                        issued = 1.17424242424, added_byte = 0.297, memory = 0.864583333333;
+inline constexpr double prologue = 0, clock = 0.803489439853, wait = 3484.8, chunk_async = 2613.6, chunk = 3354.12,
+                        issued = 1.06749311295, added_byte = 0.3267, memory = 0.785984848485;
 /// Slots of double for a step of powers and of exponentials. Relative to tiles: powers, exponentials of float, counts of bits in structs,
 /// arguments, users' structs; 16-bit sums, floats, other light ones.
-inline constexpr double powers_of_doubles = 120.685714286, exponentials_of_doubles = 29.1310344828, powers = 0.95,
-                        exponentials = 1.28, bit_counts = 1.64, arguments = 1 / 2.7, user_structs = 0.8, of_short_sums = 2.7,
-                        of_floats = 1.1, of_others = 1.35;
+inline constexpr double powers_of_doubles = 132.754285715, exponentials_of_doubles = 32.0441379311, powers = 0.863636363636,
+                        exponentials = 1.16363636364, bit_counts = 1.49090909091, arguments = 0.3367003367,
+                        user_structs = 0.727272727273, of_short_sums = 2.45454545455, of_floats = 1,
+                        of_others = 1.22727272727;
 /// A thread's cycles for a step by itself, at this clock.
 inline constexpr double alone_powers_of_doubles = 441, alone_powers = 116, alone_exponentials_of_doubles = 196,
                         alone_exponentials = 65, alone_transcendental = 400, alone_bit_counts = 90, alone_wide = 102,
@@ -160,13 +161,14 @@ namespace small_split_k {
 inline constexpr double next_prologue = 1188, round = 4752, rest = 1089, memory = 0.229166666667;
 }
 
-/// cuda.simt.*.narrow_split_k: cycles of a multiprocessor for a warp's step with one and with more registers, with a transcendental
-/// function, and for each two registers of a struct; for a round of a thread, with operands that the L2 cache holds and others; to
-/// start a block and a warp; for a line of 128 bytes and a sector of 32; for an output; and for the long code of exponentials.
+/// cuda.simt.*.narrow_split_k: cycles of a multiprocessor for a warp's step of floats, of shorter elements and with more registers, with a
+/// transcendental function, and for each two registers of a struct; for a round of a thread, with operands that the L2 cache holds and
+/// others; to start a block and a warp; for a line of 128 bytes and a sector of 32; for an output; and for the long code of exponentials.
 namespace narrow_split_k {
-inline constexpr double prologue = 1584, step = 3.861, step_of_registers = 5.346, transcendental = 10.89,
-                        uncached_round = 891, cached_round = 742.5, start = 138.6, start_warp = 35.64, line = 1.1088,
-                        sector = 1.485, output = 0.6534, long_code = 1980, memory = 0.833333333333, held = 0.762939453125;
+inline constexpr double prologue = 1584, step = 3.861, step_of_short = 5.4054, step_of_registers = 5.346,
+                        transcendental = 10.89, uncached_round = 891, cached_round = 742.5, start = 138.6,
+                        start_warp = 35.64, line = 1.1088, sector = 1.485, output = 0.6534, long_code = 1980,
+                        memory = 0.833333333333, held = 0.762939453125;
 }
 
 /// cuda.simt.*.skinny: bytes that a multiprocessor gets per cycle; on an H100, and of floats, the clock and memory shares, and C's.

@@ -70,8 +70,8 @@ Kernel<Contraction> text_kernel(std::shared_ptr<const void> state) {
 
 template <class Element>
 std::vector<Kernel<Contraction>> text_kernels_of(const std::string& epilogue, const detail::TextTileCompiler& compile) {
-  return {text_kernel<Element>(std::make_shared<cuda::TextFunctions>(epilogue, compile, scalar_of<Element>,
-                                                                     text_layout_of<Element>, "hopper_", "sm_90a"))};
+  return {text_kernel<Element>(std::make_shared<cuda::TextFunctions>(
+      epilogue, compile, scalar_of<Element>, text_layout_of<Element>, "hopper_", "sm_90a", cuda::TextImage::loaded))};
 }
 
 }  // namespace

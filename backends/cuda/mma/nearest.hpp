@@ -8,20 +8,47 @@
 #include <rigel/backends/cuda/mma/nearest_launch.hpp>
 #include <rigel/detail/kernel.hpp>
 
+#include <cmath>
+#include <string>
+
 namespace rigel::backends::mma::nearest {
 
-/// Parts of a row's columns that have some, from whose least bounds the limit of the k smallest follows.
-inline std::int64_t parts_of(const Reduction& p) {
-  return with_steps(
-      p.k, [&](auto steps) { return Layout<decltype(steps)::value>::filled_parts(p.n) - (p.exclude_self ? 1 : 0); });
+inline int results_of(const Reduction& p) { return p.reducer == Reducer::smallest ? static_cast<int>(p.count) : 0; }
+/// The shared memory of a block of the search.
+inline int shared_bytes_of(const Reduction& p, const Memory& at) {
+  return with_steps(p.k, [&](auto steps) {
+    constexpr int of_least = Shape<decltype(steps)::value>::bytes, of_many = ManyShape<decltype(steps)::value>::list_bytes;
+    return at.lists.all ? 0 : at.many ? of_many : of_least;
+  });
 }
 
-/// The shared memory of a block of the search.
-inline int shared_bytes_of(const Reduction& p) {
+inline bool has_parts(const Reduction& p, const Memory& at) {
+  return with_steps(p.k, [&](auto steps) { return at.lists.has_parts(Layout<decltype(steps)::value>::group); });
+}
+
+/// The predicted time of a search with this memory.
+inline double seconds_of(const Reduction& p, const Memory& at) {
   return with_steps(p.k, [&](auto steps) {
-    constexpr int of_least = Shape<decltype(steps)::value>::bytes, of_many = ManyShape<decltype(steps)::value>::bytes;
-    return p.reducer == Reducer::smallest ? of_many : of_least;
+    using G = Shape<decltype(steps)::value>;
+    const costs::NearestCall call{.numbers = G::numbers, .group = G::group, .rows = G::rows, .blocks = G::blocks};
+    if (!at.many) return costs::nearest_seconds(p, call);
+    const double pieces = std::ceil(static_cast<double>(p.m) / static_cast<double>(at.rows));
+    return costs::nearest_many_seconds(
+        p, {call, std::max(results_of(p), 1), at.lists.pitch, pieces, at.lists.all ? 0. : at.lists.strips.count()});
   });
+}
+
+/// The minimum of few rows takes the sweeps of the k smallest if all multiprocessors are faster with two than a few of them with one.
+inline Memory memory_of(const Reduction& p) {
+  const auto with = [&](bool by_lists) {
+    return Memory::of(p.m, p.n, p.k, results_of(p), p.exclude_self, detail::workspace_limit(p), by_lists);
+  };
+  const Memory at = with(false);
+  if (at.many || 4 * p.m > std::int64_t{3} * Shape<1>::rows * p.execution.multiprocessors) return at;
+  const Memory by_lists = with(true);
+  const bool fits = by_lists.bytes <= detail::workspace_limit(p) &&
+                    shared_bytes_of(p, by_lists) <= p.execution.shared_memory && has_parts(p, by_lists);
+  return fits && seconds_of(p, by_lists) < seconds_of(p, at) ? by_lists : at;
 }
 
 template <class Element>
@@ -35,29 +62,22 @@ Status supports(const Kernel<Reduction>&, const Reduction& p) {
   if (p.batch != 1) return {Decline::batches, "takes single matrices"};
   if (p.k < 1 || p.k > largest_numbers) return {Decline::extents, "takes K from 1 to " + std::to_string(largest_numbers)};
   if (p.n < 1 || p.n > (std::int64_t{1} << 31) - 1) return {Decline::extents, "takes N from 1 to 2^31 - 1"};
-  if (p.reducer == Reducer::smallest && p.n > listed_columns && parts_of(p) < p.count * 5 / 4)
-    return {Decline::extents, "N is too small for its sample of bounds"};
-  if (const int bytes = shared_bytes_of(p); bytes > p.execution.shared_memory)
+  const Memory at = memory_of(p);
+  if (const int bytes = shared_bytes_of(p, at); bytes > p.execution.shared_memory)
     return {Decline::memory, "needs " + std::to_string(bytes) + " bytes of shared memory"};
-  const std::size_t limit = detail::workspace_limit(p), bytes = Memory::of(p.m, p.n, p.k, limit).bytes;
-  if (bytes > limit)
-    return {Decline::extents, "B as halves and a part of the rows take " + std::to_string(bytes) + " bytes, more than the " +
-                                  std::to_string(limit) + " of the workspace's limit"};
+  if (const std::size_t limit = detail::workspace_limit(p); at.bytes > limit)
+    return {Decline::extents, "lists of 128 rows and a tile of B take " + std::to_string(at.bytes) +
+                                  " bytes, more than the " + std::to_string(limit) + " of the workspace's limit"};
+  if (at.many && !at.lists.all && !has_parts(p, at))
+    return {Decline::extents, "N, or what of it fits into the workspace's limit, is too small for a sample of bounds"};
   return {};
 }
 
-inline int results_of(const Reduction& p) { return p.reducer == Reducer::smallest ? static_cast<int>(p.count) : 0; }
-
 template <class Element>
 double cost(const Kernel<Reduction>&, const Reduction& p, Plan&) {
-  return with_steps(p.k, [&](auto steps) {
-    using G = Shape<decltype(steps)::value>;
-    return costs::nearest_seconds(
-        p, {.numbers = G::numbers, .group = G::group, .rows = G::rows, .blocks = G::blocks, .results = results_of(p)});
-  });
+  return seconds_of(p, memory_of(p));
 }
 
-inline Memory memory_of(const Reduction& p) { return Memory::of(p.m, p.n, p.k, detail::workspace_limit(p)); }
 inline WorkspaceSize workspace(const Kernel<Reduction>&, const Reduction& p, const Plan&) {
   return {.bytes = memory_of(p).bytes};
 }
@@ -75,10 +95,12 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const
   g.x = points<Element>(p.a, p.m, p.a.row_stride, p.a.column_stride, p.k);
   g.z = points<Element>(p.b, p.n, p.b.column_stride, p.b.row_stride, p.k);
   g.outputs = detail::ReducedOutputs::of(p);
-  g.count = results_of(p);
+  g.count = std::max(results_of(p), 1);
   g.root = !p.program->empty();
   g.exclude_self = p.exclude_self;
-  enqueue(g, memory_of(p), workspace.data, p.execution.multiprocessors, cuda::Launches(p, kernel.info.name));
+  const Memory memory = memory_of(p);
+  const cuda::Launches launches(p, kernel.info.name);
+  SearchLaunches<Element>(g, memory, workspace.data, p.execution.multiprocessors, launches).enqueue();
 }
 
 template <class Element>

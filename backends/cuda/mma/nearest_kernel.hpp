@@ -15,6 +15,7 @@ struct MinimumTaker {
   // Runs end with a tile.
   static constexpr unsigned tiles_of_run = groups_of_run / (L::chunks * L::groups);
   static_assert(groups_of_run % (L::chunks * L::groups) == 0);
+  static constexpr bool sees_self = false;
 
   Least least[4];
   std::uint32_t positions[L::groups];
@@ -29,6 +30,7 @@ struct MinimumTaker {
   __device__ __forceinline__ void take(const Bounds& bounds, int row, int span) {
     least[row].take(least_of_group<L>(bounds, row, span), positions[span]);
   }
+  __device__ __forceinline__ void end_chunk(const Bounds&, unsigned) {}
   __device__ __forceinline__ void end_tile(unsigned tile) {
     if ((tile + 1) % tiles_of_run == 0) end_run(tile / tiles_of_run);
   }
@@ -44,7 +46,7 @@ __global__ void __launch_bounds__(Shape<Steps>::threads, Shape<Steps>::blocks)
   using G = Shape<Steps>;
   static_assert(static_cast<int>(sizeof(RowLeast)) * G::rows <= G::bytes);
   extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
-  Sweep<Element, Steps> sweep(g, shared);
+  Sweep<Element, Steps> sweep(g, shared, 0, g.tile_count);
   const int lane = sweep.lane, q = lane % 4;
   const unsigned r = sweep.row_of_warp + lane;
 

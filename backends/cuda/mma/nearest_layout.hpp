@@ -4,7 +4,7 @@
 //
 // A chunk is 32 columns. Of 16 numbers along K it takes two times 512 bytes: lane by lane 16 bytes, two registers of each of two blocks of
 // eight columns. Lane 4·g + q holds column g of a block; its four halves are numbers 4·q to 4·q + 3 of the 16, which lanes read of X at a
-// time. Columns are permuted so that those whose bounds come to one lane are `group` neighbours.
+// time. Columns are permuted so that those whose bounds come to one lane are `group` neighbours of the order in which they are prepared.
 #pragma once
 
 #include <rigel/backends/cuda/mma/nearest_bound.hpp>
@@ -14,6 +14,16 @@
 
 namespace rigel::backends::mma::nearest {
 
+/// What the passes find out of Z, in the workspace. Zeros before.
+struct Found {
+  unsigned largest;  // the bits of max |z − c|
+  unsigned refused;  // z − c is not finite somewhere
+  unsigned listed;   // rows of X that are left to the search by subtraction
+  unsigned padding;
+};
+
+inline constexpr int largest_numbers = 128;  // along K
+
 /// log2 S, at least −122, of the bits of max |z − c|.
 RIGEL_FUNCTION int exponent_of_scale(unsigned largest) {
   const int exponent = exponent_of_largest - (static_cast<int>(largest >> 23) - 127);
@@ -22,9 +32,6 @@ RIGEL_FUNCTION int exponent_of_scale(unsigned largest) {
 RIGEL_FUNCTION float power_of_two_of(int exponent) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
 }
-
-/// Of a row's columns the k smallest have so many parts: those that a lane has of every sixteenth tile.
-inline constexpr int parts_of_lane = 16, parts = 4 * parts_of_lane;
 
 /// How the prepared columns are cut. `Steps` times 16 numbers along K.
 template <int Steps>
@@ -38,11 +45,6 @@ struct Layout {
   static constexpr int chunk_bytes = chunk * numbers * 2, norm_bytes = chunk * 8;
   static constexpr int tile_bytes = chunks * (chunk_bytes + norm_bytes);  // first all halves, then all norms
   static std::int64_t tiles(std::int64_t n) { return (n + columns - 1) / columns; }
-  /// How many parts of n columns have some.
-  static std::int64_t filled_parts(std::int64_t n) {
-    const std::int64_t full = n / columns, rest = n % columns;
-    return full >= parts_of_lane ? parts : 4 * full + (rest >= 4 * group ? 4 : (rest + group - 1) / group);
-  }
 
   /// The column of a chunk that block j of eight has as its column c.
   RIGEL_MEMBER static constexpr int column(int j, int c) {

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Nearest points on tensor cores: the k smallest, by two sweeps. The first one keeps the least bound of each of 64 parts of a row's columns.
-// The k-th least of these says up to which bound a column may be one of the k nearest. The second one lists these columns, a few more than k.
-// Then a warp computes the distances of a row's list by subtraction, and sorts them. Rows whose list is full are left to the search by
-// subtraction.
+// Nearest points on tensor cores: the k smallest, by two sweeps over the columns, which slices of the grid share.
+//
+// sweep_parts   the least bound of each part of a row's columns
+// find_limits   the k-th least of these: up to which bound a column may be one of the k nearest
+// sweep_lists   lists these columns, some more than k; of rows with too many, it counts them only
+//
+// Then nearest_sort.hpp computes the distances of a row's list by subtraction, and sorts them.
 #pragma once
 
 #include <rigel/backends/cuda/mma/nearest_again.hpp>
+#include <rigel/backends/cuda/mma/nearest_memory.hpp>
 
 namespace rigel::backends::mma::nearest {
-
-inline constexpr int most_results = 32, listed_columns = 64, pitch_of_parts = parts + 4;  // of a row
 
 /// A float as an integer whose order is the floats', and back.
 RIGEL_FUNCTION std::uint32_t ordered(float x) {
@@ -23,270 +25,221 @@ RIGEL_FUNCTION float from_ordered(std::uint32_t x) {
   return std::bit_cast<float>(x & sign ? x & ~sign : ~x);
 }
 
-/// A score and its column as a number whose order is theirs: by score, NaN last, then by column. ~0: none.
-RIGEL_FUNCTION unsigned long long key_of_many(float score, std::uint32_t n) {
-  return static_cast<unsigned long long>(score != score ? ~0u : ordered(score + 0.f)) << 32 | n;
-}
-RIGEL_FUNCTION detail::Found<float> found_of_many(unsigned long long key) {
-  if (key == ~0ull) return {0, detail::no_place};
-  const auto score = static_cast<std::uint32_t>(key >> 32);
-  return {score == ~0u ? std::numeric_limits<float>::quiet_NaN() : from_ordered(score),
-          static_cast<std::int64_t>(key & 0xffffffff)};
-}
-
-/// The least bound of each part. A part is a lane's columns of every sixteenth tile.
-template <int Steps>
-struct PartsTaker {
-  float* parts_of_rows;  // of the warp
-  int lane;
-  float of_tile[4];
-
-  __device__ __forceinline__ PartsTaker(float* shared, int of_lane) : parts_of_rows(shared), lane(of_lane) {
-#pragma unroll 1
-    for (int i = lane; i < 32 * pitch_of_parts; i += 32) parts_of_rows[i] = Least::none;
-    __syncwarp();
-#pragma unroll
-    for (int row = 0; row < 4; ++row) of_tile[row] = Least::none;
-  }
-  __device__ __forceinline__ void begin_chunk(unsigned) {}
-  __device__ __forceinline__ void take(const Bounds& bounds, int row, int span) {
-    of_tile[row] = fminf(of_tile[row], least_of_group<Layout<Steps>>(bounds, row, span));
-  }
-  __device__ __forceinline__ void end_tile(unsigned tile) {
-#pragma unroll
-    for (int row = 0; row < 4; ++row) {
-      float& part = parts_of_rows[(8 * row + lane / 4) * pitch_of_parts + tile % parts_of_lane * 4 + lane % 4];
-      part = fminf(part, of_tile[row]);
-      of_tile[row] = Least::none;
-    }
-  }
+/// Of a group's columns, as bits, those that are listed: the first one's position, and the row of the warp.
+struct WaitingGroup {
+  std::uint32_t position, row_and_columns;  // columns from bit 8 on
 };
-
-/// Lists the columns up to each row's limit. Beyond listed_columns, they are counted only.
-template <int Steps>
-struct ListTaker {
-  using L = Layout<Steps>;
-  std::uint32_t *lists, *counts;  // of the warp's rows
-  int lane;
-  unsigned chunk;
-  float limit[4];
-
-  __device__ __forceinline__ void begin_chunk(unsigned number) { chunk = number; }
-  __device__ __forceinline__ void take(const Bounds& bounds, int row, int span) {
-    if (!(least_of_group<L>(bounds, row, span) <= limit[row])) return;
-    const int r = 8 * row + lane / 4;
-    for_each_of_group<L>(bounds, row, span, lane, [&](float bound, int column) __attribute__((always_inline)) {
-      if (!(bound <= limit[row])) return;
-      const std::uint32_t at = atomicAdd(&counts[r], 1u);
-      if (at < listed_columns) lists[r * listed_columns + at] = chunk * L::chunk + column;
-    });
-  }
-  __device__ __forceinline__ void end_tile(unsigned) {}
+/// What is next to the tiles in shared memory: for each warp, groups that wait to be listed.
+struct Waiting {
+  static constexpr unsigned most = 128, enough = 32;  // listed when there are enough
+  std::uint32_t fill, row;                            // how many; the warp's first row
+  std::uint32_t full, unused;                         // full: rows, as bits, with more columns than their lists take
+  WaitingGroup groups[most];
 };
 
 template <int Steps>
 struct ManyShape : Shape<Steps> {
   using Base = Shape<Steps>;
-  static constexpr int blocks = Steps >= 2 ? 2 : 3;
-  // After the tiles: parts of each row, or its list; limits; counts.
-  static constexpr int row_bytes = pitch_of_parts * 4;
-  static_assert(row_bytes >= listed_columns * 4);
-  static constexpr int bytes = Base::bytes + Base::rows * (row_bytes + 8);
+  static constexpr int list_blocks = Steps >= 2 ? 3 : 4;
+  static constexpr int list_bytes = Base::bytes + Base::warps * static_cast<int>(sizeof(Waiting));
 };
 
-/// The k-th least of the parts of a lane's row, of a warp's 32, found bit by bit.
-__device__ __forceinline__ float kth_of_parts(const float* parts, int lane, int k) {
-  float kth_of_mine = 0;
-#pragma unroll 1
-  for (int row = 0; row < 32; ++row) {
-    const float* const part = parts + row * pitch_of_parts;
-    const std::uint32_t low = ordered(part[lane]), high = ordered(part[lane + 32]);
-    std::uint32_t kth = ~0u;
-#pragma unroll 1
-    for (std::uint32_t bit = 0x80000000; bit > 0; bit >>= 1) {
-      const std::uint32_t trial = kth & ~bit;
-      const int below = __popc(__ballot_sync(~0u, low <= trial)) + __popc(__ballot_sync(~0u, high <= trial));
-      if (below >= k) kth = trial;
-    }
-    if (lane == row) kth_of_mine = from_ordered(kth);
-  }
-  return kth_of_mine;
+/// The tiles of the present strip that a block's slice has.
+template <class Element, int Steps>
+__device__ __forceinline__ Sweep<Element, Steps> sweep_of_slice(const Search<Element>& g, unsigned char* shared) {
+  const auto tile = [&](unsigned slice) { return static_cast<unsigned>(std::uint64_t{g.tile_count} * slice / gridDim.y); };
+  const unsigned first = tile(blockIdx.y);
+  return Sweep<Element, Steps>(g, shared, first, tile(blockIdx.y + 1) - first);
 }
+
+/// The least bound of each part: of a run of chunks, those that come to one lane. Chunks come run by run.
+template <int Steps>
+struct PartsTaker {
+  static constexpr bool sees_self = true;
+  const Lists& lists;
+  std::uint32_t* words;  // of the first of the lane's rows, and of its parts the first
+  unsigned run, next;    // the present run, and the chunk at which another one begins
+  float least[4];
+
+  __device__ __forceinline__ PartsTaker(const Lists& all, unsigned row, int lane, unsigned chunk)
+      : lists(all),
+        words(all.words + std::int64_t{row + lane / 4} * all.pitch + lane % 4),
+        run(all.order.run_of(chunk)),
+        next(all.order.begin_of_run(run + 1)) {
+    begin_run();
+  }
+  __device__ __forceinline__ void begin_run() {
+#pragma unroll
+    for (int row = 0; row < 4; ++row) least[row] = Least::none;
+  }
+  __device__ __forceinline__ void end_run() {
+#pragma unroll
+    for (int row = 0; row < 4; ++row) atomicMin(words + std::int64_t{8 * row} * lists.pitch + run * 4, ordered(least[row]));
+  }
+  __device__ __forceinline__ void begin_chunk(unsigned chunk) {
+    if (chunk != next) return;
+    end_run();
+    begin_run();
+    next = lists.order.begin_of_run(++run + 1);
+  }
+  __device__ __forceinline__ void take(const Bounds& bounds, int row, int span) {
+    least[row] = fminf(least[row], least_of_group<Layout<Steps>>(bounds, row, span));
+  }
+  __device__ __forceinline__ void end_chunk(const Bounds&, unsigned) {}
+  __device__ __forceinline__ void end_tile(unsigned) {}
+};
 
 template <class Element, int Steps>
 __global__ void __launch_bounds__(ManyShape<Steps>::threads, ManyShape<Steps>::blocks)
-    search_nearest_many(const __grid_constant__ Search<Element> g) {
-  using G = ManyShape<Steps>;
+    sweep_parts(const __grid_constant__ Search<Element> g) {
   extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
-  Sweep<Element, Steps> sweep(g, shared);
-  const int lane = sweep.lane, warp = sweep.thread / 32;
-  const auto list = [&](unsigned row) { g.list[atomicAdd(&g.found->listed, 1u)] = row; };
-  if (g.found->refused) {
-    if (sweep.row_of_warp + lane < g.row_count) list(sweep.row_of_warp + lane);
-    return;
-  }
-  unsigned char* const of_rows = shared + G::Base::bytes + warp * 32 * G::row_bytes;
-  float* const limits = reinterpret_cast<float*>(shared + G::Base::bytes + G::rows * G::row_bytes) + warp * 32;
-  auto* const counts = reinterpret_cast<std::uint32_t*>(limits + G::rows);
-  auto* const lists = reinterpret_cast<std::uint32_t*>(of_rows);
+  if (g.found->refused) return;
+  auto sweep = sweep_of_slice<Element, Steps>(g, shared);
+  const int lane = sweep.lane;
   sweep.start();
   sweep.load();
-  // Meanwhile, |x'|² and |dx|² of each row are where its limit and count come.
-  float* const lost = reinterpret_cast<float*>(counts);
+  if (blockIdx.y == 0 && lane % 4 == 0) {
 #pragma unroll
-  for (int row = 0; row < 4; ++row)
-    if (lane % 4 == 0) {
-      limits[8 * row + lane / 4] = sweep.squares[row];
-      lost[8 * row + lane / 4] = sweep.lost[row];
-    }
-  {
-    PartsTaker<Steps> taker(reinterpret_cast<float*>(of_rows), lane);
-    sweep.run(taker);
+    for (int row = 0; row < 4; ++row)
+      g.lists.rows[sweep.row_of_warp + 8 * row + lane / 4] = {sweep.squares[row], sweep.lost[row], -absent, 0};
   }
-  sweep.start();
-  __syncwarp();
-
-  const float kth_of_mine = kth_of_parts(reinterpret_cast<const float*>(of_rows), lane, g.count);
-  const float square = limits[lane];
-  const bool fits = square <= largest_square;
-  const Certainty c{square,
-                    lost[lane],
-                    margin(G::numbers),
-                    1 / (static_cast<double>(sweep.scale) * static_cast<double>(sweep.scale)),
-                    g.x.k,
-                    G::numbers,
-                    0};
-  __syncwarp();
-  limits[lane] = fits ? c.limit(kth_of_mine) : -absent;
-  counts[lane] = fits ? 0 : listed_columns + 1;
-  __syncwarp();
-  ListTaker<Steps> taker{lists, counts, lane, 0, {}};
-#pragma unroll
-  for (int row = 0; row < 4; ++row) taker.limit[row] = limits[8 * row + lane / 4];
+  PartsTaker<Steps> taker(g.lists, sweep.row_of_warp, lane, sweep.first_chunk());
   sweep.run(taker);
-  __syncwarp();
-
-#pragma unroll 1
-  for (int row = 0; row < 32; ++row) {
-    const unsigned r = sweep.row_of_warp + row;
-    if (r >= g.row_count) break;
-    const int count = static_cast<int>(counts[row]);
-    if (count > listed_columns) {
-      if (lane == 0) list(r);
-      continue;
-    }
-    const std::int64_t m = g.first_row + r;
-    unsigned long long keys[2] = {~0ull, ~0ull};
-#pragma unroll
-    for (int half_of_list = 0; half_of_list < 2; ++half_of_list)
-      if (lane + 32 * half_of_list < count) {
-        const std::int64_t n[1] = {lists[row * listed_columns + lane + 32 * half_of_list]};
-        float distance[1];
-        distances(g, m, n, distance);
-        keys[half_of_list] = key_of_many(g.score(distance[0]), static_cast<std::uint32_t>(n[0]));
-      }
-    int ranks[2] = {};
-#pragma unroll 1
-    for (int other = 0; other < count; ++other) {
-      const unsigned long long key = __shfl_sync(~0u, other < 32 ? keys[0] : keys[1], other % 32);
-      ranks[0] += key < keys[0];
-      ranks[1] += key < keys[1];
-    }
-#pragma unroll
-    for (int half_of_list = 0; half_of_list < 2; ++half_of_list) {
-      const int at = lane + 32 * half_of_list;
-      if (at < count && ranks[half_of_list] < g.count)
-        g.outputs.template store<false>(found_of_many(keys[half_of_list]), 0, m, ranks[half_of_list]);
-    }
-    for (int i = count + lane; i < g.count; i += 32)
-      g.outputs.template store<false>(detail::Found<float>{0, detail::no_place}, 0, m, i);
-  }
+  taker.end_run();
 }
 
-struct ManyAgainShape {
-  static constexpr int rows = 4, threads = 256, keys = 512, waiting = keys - most_results;
-};
+/// The k-th least of a row's parts, by a warp, bit by bit.
+__device__ __forceinline__ std::uint32_t kth_of_parts(const std::uint32_t* parts, int count, int k, int lane) {
+  constexpr int most = most_parts / 32;
+  std::uint32_t mine[most];
+#pragma unroll
+  for (int i = 0; i < most; ++i) mine[i] = 32 * i + lane < count ? parts[32 * i + lane] : ~0u;
+  std::uint32_t kth = ~0u;
+#pragma unroll 1
+  for (std::uint32_t bit = 0x80000000; bit > 0; bit >>= 1) {
+    const std::uint32_t trial = kth & ~bit;
+    unsigned below = 0;
+#pragma unroll
+    for (int first = 0; first < most; first += 4)
+      if (32 * first < count)
+#pragma unroll
+        for (int i = first; i < first + 4; ++i) below += mine[i] <= trial;
+    if (__reduce_add_sync(~0u, below) >= static_cast<unsigned>(k)) kth = trial;
+  }
+  return kth;
+}
 
-/// The listed rows by subtraction, four at a time. A block keeps each row's k best and the columns that may replace some of them, and sorts
-/// them when there is no room for more.
 template <class Element>
-__global__ void __launch_bounds__(ManyAgainShape::threads) search_many_listed(const __grid_constant__ Search<Element> g) {
-  using G = ManyAgainShape;
-  using S = l2_squared<float>;
-  __shared__ unsigned long long keys[G::rows][G::keys];
-  __shared__ float xs[largest_numbers][G::rows];
-  __shared__ int waiting[G::rows];
-  const unsigned count = g.found->listed;
-  const int thread = static_cast<int>(threadIdx.x);
-#pragma unroll 1
-  for (unsigned first = blockIdx.x * G::rows; first < count; first += gridDim.x * G::rows) {
-    std::int64_t m[G::rows];
-#pragma unroll
-    for (int r = 0; r < G::rows; ++r) m[r] = g.first_row + g.list[min(first + r, count - 1)];
-    __syncthreads();
-    for (int i = thread; i < G::rows * G::keys; i += G::threads) keys[i / G::keys][i % G::keys] = ~0ull;
-    if (thread < G::rows) waiting[thread] = 0;
-    const int fours = (g.x.k + 3) / 4;
-    for (int i = thread; i < G::rows * fours; i += G::threads) {
-      const int r = i / fours, k = i % fours * 4;
-      float v[4];
-      g.x.load(v, g.first_row + g.list[min(first + r, count - 1)], k);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) xs[k + j][r] = v[j];
+__global__ void __launch_bounds__(pass_threads) find_limits(const __grid_constant__ Search<Element> g, int numbers) {
+  if (g.found->refused) return;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const unsigned r = blockIdx.x * (pass_threads / 32) + threadIdx.x / 32;
+  if (r >= g.row_count) return;
+  const std::uint32_t kth =
+      kth_of_parts(g.lists.words + std::int64_t{r} * g.lists.pitch, g.lists.parts, g.lists.least, lane);
+  if (lane != 0) return;
+  RowState& row = g.lists.rows[r];
+  const auto scale = static_cast<double>(power_of_two_of(exponent_of_scale(g.found->largest)));
+  const Certainty c{row.square, row.lost, margin(numbers), 1 / (scale * scale), g.x.k, numbers, 0};
+  const bool fits = row.square <= largest_square;
+  row.limit = !fits ? -absent : kth == ~0u ? absent / 2 : c.limit(from_ordered(kth));
+  row.count = fits ? 0 : static_cast<std::uint32_t>(g.lists.capacity) + 1;
+}
+
+/// Lists the columns up to each row's limit. Groups that have some wait in shared memory, so that a warp lists many of them at a time.
+template <int Steps>
+struct ListTaker {
+  using L = Layout<Steps>;
+  static constexpr bool sees_self = true;
+  const Lists& lists;
+  Waiting& waiting;
+  int lane;
+  std::uint32_t hits;  // the chunk's groups with columns up to the limit, as bits
+  float limit[4];
+
+  __device__ __forceinline__ ListTaker(const Lists& all, Waiting& of_warp, unsigned first_row, int of_lane)
+      : lists(all), waiting(of_warp), lane(of_lane) {
+    if (lane == 0) {
+      waiting.fill = waiting.full = 0;
+      waiting.row = first_row;
     }
-    __syncthreads();
-#pragma unroll 1
-    for (std::int64_t n0 = 0; n0 < g.z.rows; n0 += G::threads) {
-      const std::int64_t n = n0 + thread;
-      if (n < g.z.rows) {
-        float sums[G::rows] = {};
-#pragma unroll 2
-        for (int k = 0; k < g.x.k; k += 4) {
-          float z[4];
-          g.z.load(z, n, k);
 #pragma unroll
-          for (int j = 0; j < 4; ++j)
-#pragma unroll
-            for (int r = 0; r < G::rows; ++r) sums[r] = S::step(sums[r], xs[k + j][r], z[j]);
-        }
-#pragma unroll
-        for (int r = 0; r < G::rows; ++r) {
-          const unsigned long long key = key_of_many(g.score(sums[r]), static_cast<std::uint32_t>(n));
-          if (key < keys[r][g.count - 1] && !(g.exclude_self && n == m[r]))
-            keys[r][most_results + atomicAdd(&waiting[r], 1)] = key;
-        }
-      }
-      __syncthreads();
-      const bool is_last = n0 + G::threads >= g.z.rows;
-#pragma unroll 1
-      for (int r = 0; r < G::rows; ++r) {
-        const int waits = waiting[r];
-        if (waits == 0 || (!is_last && waits <= G::waiting - G::threads)) continue;
-        // Bitonic merges (K. E. Batcher, Sorting networks and their applications, 1968); a thread has one pair.
-#pragma unroll 1
-        for (int run = 2; run <= G::keys; run *= 2)
-#pragma unroll 1
-          for (int apart = run / 2; apart > 0; apart /= 2) {
-            const int low = thread / apart * 2 * apart + thread % apart, high = low + apart;
-            const unsigned long long x = keys[r][low], y = keys[r][high];
-            if (((low & run) == 0) == (x > y)) {
-              keys[r][low] = y;
-              keys[r][high] = x;
-            }
-            __syncthreads();
-          }
-        for (int i = most_results + thread; i < G::keys; i += G::threads) keys[r][i] = ~0ull;
-        if (thread == 0) waiting[r] = 0;
-      }
-      __syncthreads();
+    for (int row = 0; row < 4; ++row) {
+      const RowState& state = lists.rows[first_row + 8 * row + lane / 4];
+      limit[row] = state.count > static_cast<std::uint32_t>(lists.capacity) ? -absent : state.limit;
     }
-    for (int i = thread; i < G::rows * g.count; i += G::threads) {
-      const int r = i / g.count;
-      if (first + r < count)
-        g.outputs.template store<false>(found_of_many(keys[r][i % g.count]), 0, g.first_row + g.list[first + r],
-                                        i % g.count);
+    __syncwarp();
+  }
+  __device__ __forceinline__ void begin_chunk(unsigned) { hits = 0; }
+  // Without a jump: that would stand between products.
+  __device__ __forceinline__ void take(const Bounds& bounds, int row, int span) {
+    if (least_of_group<L>(bounds, row, span) <= limit[row]) hits |= 1u << (row * L::groups + span);
+  }
+  __device__ __forceinline__ void end_chunk(const Bounds& bounds, unsigned chunk) {
+    if (hits == 0) return;
+#pragma unroll
+    for (int i = 0; i < 4 * L::groups; ++i)
+      if (hits >> i & 1) add(bounds, i / L::groups, i % L::groups, lists.first_chunk + chunk);
+  }
+  __device__ __forceinline__ void add(const Bounds& bounds, int row, int span, unsigned chunk) {
+    const WaitingGroup group = {
+        chunk * L::chunk + span * 4 * L::group + lane % 4 * L::group,
+        static_cast<std::uint32_t>(8 * row + lane / 4) | group_up_to<L>(bounds, row, span, limit[row]) << 8};
+    const std::uint32_t at = atomicAdd(&waiting.fill, 1u);
+    if (at < Waiting::most)
+      waiting.groups[at] = group;
+    else
+      append(group);
+  }
+  __device__ __forceinline__ void append(WaitingGroup group) const {
+    const std::uint32_t row = group.row_and_columns % 256, r = waiting.row + row;
+    std::uint32_t columns = group.row_and_columns >> 8;
+    std::uint32_t at = atomicAdd(&lists.rows[r].count, static_cast<std::uint32_t>(__popc(columns)));
+#pragma unroll 1
+    for (; columns != 0; columns &= columns - 1, ++at) {
+      if (at >= static_cast<std::uint32_t>(lists.capacity)) {
+        atomicOr(&waiting.full, 1u << row);
+        break;
+      }
+      lists.words[std::int64_t{r} * lists.pitch + at] = group.position + __ffs(static_cast<int>(columns)) - 1;
     }
   }
+  __device__ __forceinline__ void end_tile(unsigned) {
+    __syncwarp();
+    const std::uint32_t fill = *static_cast<volatile std::uint32_t*>(&waiting.fill);
+    if (fill >= Waiting::enough) list(fill);
+  }
+  /// What waits. Rows whose lists are full get no more.
+  __device__ __forceinline__ void list(std::uint32_t fill) {
+#pragma unroll 1
+    for (unsigned i = lane; i < min(fill, Waiting::most); i += 32) append(waiting.groups[i]);
+    __syncwarp();
+    const std::uint32_t full = *static_cast<volatile std::uint32_t*>(&waiting.full);
+    if (lane == 0) waiting.fill = 0;
+    __syncwarp();
+#pragma unroll
+    for (int row = 0; row < 4; ++row)
+      if (full >> (8 * row + lane / 4) & 1) limit[row] = -absent;
+  }
+  __device__ __forceinline__ void end() {
+    __syncwarp();
+    list(*static_cast<volatile std::uint32_t*>(&waiting.fill));
+  }
+};
+
+template <class Element, int Steps>
+__global__ void __launch_bounds__(ManyShape<Steps>::threads, ManyShape<Steps>::list_blocks)
+    sweep_lists(const __grid_constant__ Search<Element> g) {
+  using G = ManyShape<Steps>;
+  extern __shared__ __attribute__((aligned(128))) unsigned char shared[];
+  if (g.found->refused) return;
+  auto sweep = sweep_of_slice<Element, Steps>(g, shared);
+  sweep.start();
+  sweep.load();
+  ListTaker<Steps> taker(g.lists, reinterpret_cast<Waiting*>(shared + G::bytes)[sweep.thread / 32], sweep.row_of_warp,
+                         sweep.lane);
+  sweep.run(taker);
+  taker.end();
 }
 
 }  // namespace rigel::backends::mma::nearest

@@ -9,6 +9,7 @@
 #include <rigel/backends/cuda/arch/convert.hpp>
 #include <rigel/backends/cuda/arch/shuffle.hpp>
 #include <rigel/backends/cuda/mma/nearest_layout.hpp>
+#include <rigel/backends/cuda/mma/nearest_strips.hpp>
 #include <rigel/numeric.hpp>
 
 #include <cstdint>
@@ -43,15 +44,7 @@ struct Points {
   }
 };
 
-/// What the passes find out of Z, in the workspace. Zeros before.
-struct Found {
-  unsigned largest;  // the bits of max |z − c|
-  unsigned refused;  // z − c is not finite somewhere
-  unsigned listed;   // rows of X that are left to the search by subtraction
-  unsigned padding;
-};
-
-inline constexpr int centre_samples = 8, largest_numbers = 128, pass_threads = 128;
+inline constexpr int centre_samples = 8, pass_threads = 128;
 
 template <class Element>
 __global__ void __launch_bounds__(pass_threads)
@@ -108,22 +101,23 @@ __device__ __forceinline__ float square_of_lost(float first, float second, std::
   return __fmaf_rn(d, d, __fmul_rn(e, e));
 }
 
-/// A warp takes eight columns at a time.
+/// Prepares the columns of a strip. A warp takes eight at a time.
 template <class Element, int Steps>
 __global__ void __launch_bounds__(pass_threads)
     prepare_points(const __grid_constant__ Points<Element> z, const float* centre, const Found* found, unsigned char* tiles,
-                   unsigned blocks) {
+                   const __grid_constant__ Order order) {
   using L = Layout<Steps>;
   if (found->refused) return;
   const float scale = power_of_two_of(exponent_of_scale(found->largest));
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, q = lane % 4;
+  const unsigned blocks = order.chunks * 4;
   for (unsigned block = blockIdx.x * (pass_threads / 32) + threadIdx.x / 32; block < blocks;
        block += gridDim.x * (pass_threads / 32)) {
     const unsigned tile = block / (L::columns / 8), chunk = block / 4 % L::chunks;
     const int j = static_cast<int>(block % 4);
-    const std::int64_t n = std::int64_t{block / 4} * L::chunk + L::column(j, g);
+    const std::int64_t of_strip = order.column(block / 4, L::column(j, g)), n = order.first + of_strip;
     unsigned char* const at = tiles + std::int64_t{tile} * L::tile_bytes;
-    const bool exists = n < z.rows;
+    const bool exists = of_strip < order.columns;
     double squares = 0, lost = 0;
 #pragma unroll
     for (int s = 0; s < Steps; ++s) {

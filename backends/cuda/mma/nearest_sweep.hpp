@@ -27,6 +27,7 @@ struct Search {
   int count;  // the k of the k smallest; 0: the minimum
   bool root;  // a score is the square root of a distance
   bool exclude_self;
+  Lists lists;
 
   RIGEL_MEMBER float score(float distance) const { return root ? __builtin_elementwise_sqrt(distance) : distance; }
 };
@@ -55,19 +56,23 @@ __device__ __forceinline__ void absent_if_equal(float& bound, int x, int y) {
 /// Bounds of 32 rows and a chunk's columns, as mma.sync has them: of rows 16·i + 8·h + lane / 4, r = 2·h + e.
 using Bounds = float[2][4][4];
 
-/// The rows of a warp, and the columns that pass by. A Taker gets the bounds:
+/// The rows of a warp, and the columns of some tiles that pass by. A Taker gets the bounds:
 ///
+///     static constexpr bool sees_self;                       // whether exclude_self is not for it
 ///     void begin_chunk(unsigned chunk);                      // whose bounds follow; the first time there is none before, all are absent
 ///     void take(const Bounds& bounds, int row, int span);    // of row 8·row + lane / 4, those of one group
+///     void end_chunk(const Bounds& bounds, unsigned chunk);  // all of the chunk's groups have been taken
 ///     void end_tile(unsigned tile);                          // after its last chunk
 template <class Element, int Steps>
 class Sweep {
  public:
   using G = Shape<Steps>;
 
-  __device__ __forceinline__ Sweep(const Search<Element>& search, unsigned char* shared)
+  __device__ __forceinline__ Sweep(const Search<Element>& search, unsigned char* shared, unsigned first_tile, unsigned tiles)
       : g(search),
         shared_(shared),
+        first_tile_(first_tile),
+        tiles_(tiles),
         thread(static_cast<int>(threadIdx.x)),
         lane(thread % 32),
         row_of_warp(blockIdx.x * G::rows + static_cast<unsigned>(thread) / 32 * 32),
@@ -119,7 +124,7 @@ class Sweep {
     }
   }
 
-  /// All columns. When it returns, no copy is in flight, and no thread reads shared memory.
+  /// The tiles' columns. When it returns, no copy is in flight, and no thread reads shared memory.
   template <class Taker>
   __device__ __forceinline__ void run(Taker& taker) const {
     Bounds even, odd;
@@ -131,7 +136,7 @@ class Sweep {
         for (int r = 0; r < 4; ++r) odd[i][j][r] = absent;
     unsigned stage = 0;
 #pragma unroll 1
-    for (unsigned tile = 0; tile < g.tile_count; ++tile) {
+    for (unsigned tile = 0; tile < tiles_; ++tile) {
       arch::wait_for_copies<G::stages - 2>();
       __syncthreads();
       copy(tile + G::stages - 1);
@@ -140,26 +145,31 @@ class Sweep {
       stage = stage + 1 == G::stages ? 0 : stage + 1;
 #pragma unroll 1
       for (int i = 0; i < G::chunks; i += 2) {
-        const unsigned chunk = tile * G::chunks + i;
+        const unsigned chunk = (first_tile_ + tile) * G::chunks + i;
         multiply_chunk(even, halves + i * G::chunk_bytes, norms + i * G::norm_bytes, odd, chunk - 1, taker);
-        if (i == 0 && tile > 0) taker.end_tile(tile - 1);
+        if (i == 0 && tile > 0) taker.end_tile(first_tile_ + tile - 1);
         multiply_chunk(odd, halves + (i + 1) * G::chunk_bytes, norms + (i + 1) * G::norm_bytes, even, chunk, taker);
       }
     }
-    const unsigned last = g.tile_count * G::chunks - 1;
-    if (g.exclude_self) without_self(odd, last);
+    const unsigned last = (first_tile_ + tiles_) * G::chunks - 1;
+    if constexpr (!Taker::sees_self)
+      if (g.exclude_self) without_self(odd, last);
     taker.begin_chunk(last);
 #pragma unroll
     for (int u = 0; u < units; ++u) taker.take(odd, u / G::groups, u % G::groups);
-    taker.end_tile(g.tile_count - 1);
+    taker.end_chunk(odd, last);
+    taker.end_tile(first_tile_ + tiles_ - 1);
     arch::wait_for_copies<0>();
     __syncthreads();
   }
+
+  __device__ __forceinline__ unsigned first_chunk() const { return first_tile_ * G::chunks; }
 
   const Search<Element>& g;
 
  private:
   unsigned char* shared_;
+  unsigned first_tile_, tiles_;
 
  public:
   int thread, lane;
@@ -172,8 +182,8 @@ class Sweep {
   static_assert(units % Steps == 0);
 
   __device__ __forceinline__ void copy(unsigned tile) const {
-    if (tile < g.tile_count) {
-      const unsigned char* const from = g.tiles + std::int64_t{tile} * G::tile_bytes;
+    if (tile < tiles_) {
+      const unsigned char* const from = g.tiles + std::int64_t{first_tile_ + tile} * G::tile_bytes;
       unsigned char* const to = shared_ + tile % G::stages * G::tile_bytes;
 #pragma unroll
       for (int i = 0; i < G::tile_bytes; i += G::threads * 16)
@@ -201,7 +211,8 @@ class Sweep {
   template <class Taker>
   __device__ __forceinline__ void multiply_chunk(Bounds& now, const unsigned char* halves, const unsigned char* norms,
                                                  Bounds& before, unsigned chunk_before, Taker& taker) const {
-    if (g.exclude_self) without_self(before, chunk_before);
+    if constexpr (!Taker::sees_self)
+      if (g.exclude_self) without_self(before, chunk_before);
     taker.begin_chunk(chunk_before);
 #pragma unroll
     for (int s = 0; s < Steps; ++s) {
@@ -226,12 +237,13 @@ class Sweep {
 #pragma unroll
       for (int u = s * units_of_step; u < (s + 1) * units_of_step; ++u) taker.take(before, u / G::groups, u % G::groups);
     }
+    taker.end_chunk(before, chunk_before);
   }
 
   std::uint32_t a_[2][Steps][4];
 };
 
-/// The least bound of a group, and calls for each of its bounds: use(bound, its column in the chunk).
+/// The least bound of a group, and which of its columns have bounds up to a limit, as bits.
 template <class L>
 __device__ __forceinline__ float least_of_group(const Bounds& bounds, int row, int span) {
   float least = bounds[row / 2][span * (L::group / 2)][2 * (row % 2)];
@@ -240,12 +252,13 @@ __device__ __forceinline__ float least_of_group(const Bounds& bounds, int row, i
     least = fminf(least, bounds[row / 2][span * (L::group / 2) + c / 2][2 * (row % 2) + c % 2]);
   return least;
 }
-template <class L, class Use>
-__device__ __forceinline__ void for_each_of_group(const Bounds& bounds, int row, int span, int lane, const Use& use) {
+template <class L>
+__device__ __forceinline__ std::uint32_t group_up_to(const Bounds& bounds, int row, int span, float limit) {
+  std::uint32_t bits = 0;
 #pragma unroll
   for (int c = 0; c < L::group; ++c)
-    use(bounds[row / 2][span * (L::group / 2) + c / 2][2 * (row % 2) + c % 2],
-        span * 4 * L::group + lane % 4 * L::group + c);
+    if (bounds[row / 2][span * (L::group / 2) + c / 2][2 * (row % 2) + c % 2] <= limit) bits |= 1u << c;
+  return bits;
 }
 
 /// Chains of differences of a row and some columns, as the reference sums them.

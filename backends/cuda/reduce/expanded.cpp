@@ -23,7 +23,7 @@ int rights_of_kernel(const Reduction& p) {
   return rights <= 1 ? rights : E::most_rights;
 }
 
-std::int64_t units_of(const Reduction& p) { return (p.m + rows_of_block - 1) / rows_of_block; }
+std::int64_t units_of(const Reduction& p) { return (p.m + rows_of_block<float> - 1) / rows_of_block<float>; }
 
 /// The cut with so many slices of a part. The parts depend on N and on the limit alone.
 template <bool softmax>
@@ -39,18 +39,20 @@ ExpandedCut cut_of(const Reduction& p, std::int32_t slices) {
   cut.tiles = detail::aligned(E::numbers * sizeof(float));
   cut.states = cut.tiles + detail::aligned(static_cast<std::size_t>(cut.part_tiles) * tile);
   const std::size_t row = sizeof(double) * static_cast<std::size_t>(state_numbers(softmax, rights_of(p)));
-  cut.bytes = cut.states + detail::aligned(static_cast<std::size_t>(units_of(p)) * rows_of_block * row *
+  cut.bytes = cut.states + detail::aligned(static_cast<std::size_t>(units_of(p)) * rows_of_block<float> * row *
                                            static_cast<std::size_t>(cut.parts) * static_cast<std::size_t>(cut.slices));
   return cut;
 }
 
 template <bool softmax>
-Status expanded_supports(const Kernel<Reduction>& kernel, const Reduction& p) {
+Status expanded_supports(const Kernel<Reduction>&, const Reduction& p) {
   if (p.k <= most_dimensions || p.k > E::numbers)
     return {Decline::extents, "takes K from " + std::to_string(most_dimensions + 1) + " to " + std::to_string(E::numbers)};
   Reduction few = p;  // all else is as in few dimensions
   few.k = most_dimensions;
-  if (const Status status = points::supports<softmax>(kernel, few); !status) return status;
+  if (const Status status = takes<softmax, float>(few); !status) return status;
+  if (p.ranges || p.exclude_self)
+    return {Decline::other, "leaves out no scores: tiles of columns are prepared for all rows"};
   if (p.batch != 1) return {Decline::batches, "takes single matrices"};
   if (p.n < 1) return {Decline::extents, "takes one column at least"};
   if (form_of(p)->of != Of::square) return {Decline::epilogue, "takes squared distances"};
@@ -123,8 +125,8 @@ void expanded_run(const Kernel<Reduction>& kernel, const Reduction& p, const Pla
     if (rights == 0) with_rights.template operator()<0>();
   if (rights == 1) with_rights.template operator()<1>();
   if (rights > 1) with_rights.template operator()<E::most_rights>();
-  launch(reinterpret_cast<const void*>(&join_points<softmax>), std::int64_t{g.given.units} * (rows_of_block / threads),
-         threads, 0, g.given);
+  launch(reinterpret_cast<const void*>(&join_points<softmax, float>),
+         std::int64_t{g.given.units} * (rows_of_block<float> / threads), threads, 0, g.given);
 }
 
 template <bool softmax>

@@ -265,7 +265,7 @@ __device__ __forceinline__ void finish_scores(const ExpandedCall& g, float (&sco
 /// Raises the references of a lane's rows to the largest of a tile's scores, and scales the rows' sums to match. Where a
 /// reference is infinite, scores of +∞ become 0 and all other numbers −∞. A row has four lanes.
 template <int R, int groups>
-__device__ __forceinline__ void raise_references(Row<R> (&rows)[2], float (&scores)[groups][4]) {
+__device__ __forceinline__ void raise_references(Row<R, float> (&rows)[2], float (&scores)[groups][4]) {
   constexpr float least = -std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::infinity();
 #pragma unroll
   for (int q = 0; q < 2; ++q) {
@@ -293,7 +293,7 @@ __device__ __forceinline__ void raise_references(Row<R> (&rows)[2], float (&scor
 
 /// Adds a tile's weights, and their products with numbers of V, to a lane's rows. Within the tile these are sums of floats.
 template <bool softmax, int words, int R, int groups>
-__device__ __forceinline__ void add_weights(Row<R> (&rows)[2], const float (&scores)[groups][4], const float* records,
+__device__ __forceinline__ void add_weights(Row<R, float> (&rows)[2], const float (&scores)[groups][4], const float* records,
                                             int lane) {
   constexpr float least = -std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::infinity();
   float totals[2] = {}, sums[2][R > 0 ? R : 1] = {};
@@ -344,7 +344,7 @@ __global__ void __launch_bounds__(Expanded::threads, (R > 1 ? 2 : 3)) expand_poi
   if (first < last) copy(0, first);
   arch::commit_copies();
 
-  Row<R> rows[2];
+  Row<R, float> rows[2];
   int stage = 0;
 #pragma unroll 1
   for (int tile = first; tile < last; ++tile) {
@@ -378,8 +378,8 @@ __global__ void __launch_bounds__(Expanded::threads, (R > 1 ? 2 : 3)) expand_poi
     for (int d = 0; d < R; ++d) all[d] = joined(rows[q].sums[d]);
     const std::int64_t m = row_of(q);
     if (lane % 4 != 0 || m >= call.m) continue;
-    double* to =
-        call.states + (std::int64_t{g.first_slice + static_cast<int>(slice)} * call.units * rows_of_block + m) * numbers;
+    double* to = call.states +
+                 (std::int64_t{g.first_slice + static_cast<int>(slice)} * call.units * rows_of_block<float> + m) * numbers;
     if (softmax) {
       *to++ = static_cast<double>(rows[q].reference);
       *to++ = total;

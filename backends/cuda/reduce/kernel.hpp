@@ -5,6 +5,7 @@
 // applied, to an outlet (outlet.hpp). A second launch joins slices, in ascending order.
 #pragma once
 
+#include <rigel/backends/cuda/arch/launch.hpp>
 #include <rigel/backends/cuda/reduce/outlet.hpp>
 #include <rigel/backends/cuda/simt/kernel.hpp>
 
@@ -14,8 +15,8 @@ namespace rigel::backends::reduce {
 struct DeviceBlock {
   __device__ __forceinline__ int thread() const { return static_cast<int>(arch::thread_index()); }
   __device__ __forceinline__ void sync() const { __syncthreads(); }
-  /// A barrier; whether the argument is true for any thread.
-  __device__ __forceinline__ bool any(bool value) const { return __syncthreads_or(value) != 0; }
+  /// A barrier; for how many threads the argument is true.
+  __device__ __forceinline__ int count(bool value) const { return __syncthreads_count(value); }
   __device__ __forceinline__ void sync_warp() const { __syncwarp(); }
   __device__ __forceinline__ unsigned ballot(bool value) const { return __ballot_sync(~0u, value); }
   /// Adds 1 to a number in shared memory, and returns what it was.
@@ -100,6 +101,15 @@ __device__ __forceinline__ Work work_of(const Launch<T>& launch) {
   return {l, std::int64_t{unit - l * launch.row_tiles} * Shape::m, slice, std::int64_t{block} * Shape::m};
 }
 
+/// √score, rounded as IEEE 754 requires.
+template <class T>
+__device__ __forceinline__ T rounded_root(T score) {
+  if constexpr (std::is_same_v<T, float>)
+    return simt::rounded_root(score);
+  else
+    return __builtin_elementwise_sqrt(score);
+}
+
 /// Applies the epilogue to a thread's scores of a piece, in shared memory, where they stay.
 template <class T, class Arguments, class Groups>
 __device__ __forceinline__ void apply_epilogue(const Arguments& g, const tile::Origin& origin, const Groups& groups,
@@ -109,13 +119,7 @@ __device__ __forceinline__ void apply_epilogue(const Arguments& g, const tile::O
   if (finish.program.empty()) return;
   if (finish.program.power() == 0.5) {
 #pragma unroll 4
-    for (int i = 0; i < count; ++i) {
-      T& score = scores[i * groups.slot_step];
-      if constexpr (std::is_same_v<T, float>)
-        score = simt::rounded_root(score);
-      else
-        score = __builtin_elementwise_sqrt(score);
-    }
+    for (int i = 0; i < count; ++i) scores[i * groups.slot_step] = rounded_root(scores[i * groups.slot_step]);
     return;
   }
   if constexpr (std::is_same_v<T, float>)
@@ -264,11 +268,11 @@ constexpr int rows_of_join(bool many) { return many ? 1 : join_threads / 32; }
 
 /// Joins the slices of a launch's rows, of which each unit has `rows_of_unit`.
 template <class T>
-__global__ void __launch_bounds__(join_threads)
+__global__ void __launch_bounds__(join_threads, 1)
     join_slices(const __grid_constant__ Launch<T> launch, const int rows_of_unit) {
   constexpr int threads = join_threads;
-  using Best = reduce::Best<T, threads / 32, threads>;
-  constexpr int bytes = std::max(Best::shared_bytes, threads * static_cast<int>(sizeof(Kept<T>)));
+  using Best = BestOfBlock<T, 1, threads>;
+  constexpr int bytes = std::max(Best::shared_bytes(most_best), threads * static_cast<int>(sizeof(Kept<T>)));
   __shared__ __attribute__((aligned(16))) unsigned char shared[bytes];
   const DeviceBlock block;
   const bool many = launch.reducer == Reducer::smallest || launch.reducer == Reducer::largest;
@@ -279,6 +283,7 @@ __global__ void __launch_bounds__(join_threads)
   const std::int64_t state = std::int64_t{in_launch} * rows_of_unit + row, apart = std::int64_t{launch.units} * rows_of_unit,
                      m = std::int64_t{unit - l * launch.row_tiles} * rows_of_unit + row;
   if (m >= launch.rows) return;
+  arch::wait_for_launches_before();
   switch (launch.reducer) {
     case Reducer::minimum:
       return Extremum<T, false, 1, threads, 1>::join(block, launch, state, apart, l, m, reinterpret_cast<Kept<T>*>(shared));

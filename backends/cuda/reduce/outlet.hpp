@@ -304,6 +304,9 @@ struct alignas(2 * sizeof(Key)) Entry {
     return key < other.key || (key == other.key && place < other.place);
   }
   RIGEL_MEMBER std::int64_t n() const { return place >> 1; }
+  RIGEL_MEMBER bool exists() const { return key != none().key; }
+  /// What this entry, and all that precede it, precede. It is not none().
+  RIGEL_MEMBER Entry after() const { return {key, place + 1}; }
   template <class T>
   RIGEL_MEMBER static Entry of(const Order<T>& order, T value, std::int32_t n) {
     const bool negative_zero = __builtin_bit_cast(Key, value) == Order<T>::sign;
@@ -315,6 +318,19 @@ struct alignas(2 * sizeof(Key)) Entry {
     return v == 0 && (place & 1) ? -v : v;
   }
 };
+
+/// Lowers `bound` to what follows the count-th of the threads' first entries, so that at least `count` entries precede it. `firsts` has room for
+/// one of each thread, whose own is none() if it has no entry. All threads call it.
+template <int threads, class Block, class Key>
+RIGEL_FUNCTION void lower(Entry<Key>& bound, const Block& block, const Entry<Key>& own, Entry<Key>* firsts, int count) {
+  firsts[block.thread()] = own;
+  block.sync();
+  int before = 0;
+#pragma unroll 8
+  for (int i = 0; i < threads; ++i) before += firsts[i].precedes(own);
+  if (own.exists() && before == count - 1 && own.after().precedes(bound)) bound = own.after();
+  block.sync();
+}
 
 /// How many entries of a row wait in shared memory: one for each lane of a warp, which merges them.
 inline constexpr int waiting_entries = 32;
@@ -330,25 +346,29 @@ RIGEL_FUNCTION Entry<Key> merge(const Block& block, Entry<Key>* list, int count,
   const int lane = block.thread() % 32;
   const One own = lane < waiting_count ? waiting[lane] : One::none();
   One listed[entries_of_lane];
-  int places[entries_of_lane], own_place = 0;
+  int places[entries_of_lane];
 #pragma unroll
   for (int j = 0; j < entries_of_lane; ++j) {
     const int at = lane + 32 * j;
     listed[j] = at < count ? list[at] : One::none();
     places[j] = at;
   }
+  int own_place = 0, end = count;  // by bisection, the entries of the list that precede its own one
 #pragma unroll 1
+  while (own_place < end) {
+    const int middle = (own_place + end) / 2;
+    if (list[middle].precedes(own))
+      own_place = middle + 1;
+    else
+      end = middle;
+  }
+#pragma unroll 2
   for (int i = 0; i < waiting_count; ++i) {
     const One next = waiting[i];
-    int before = std::popcount(block.ballot(own.precedes(next)));
+    own_place += next.precedes(own);
 #pragma unroll
     for (int j = 0; j < entries_of_lane; ++j)
-      if (32 * j < count) {
-        const bool follows = next.precedes(listed[j]);
-        places[j] += follows;
-        before += std::popcount(block.ballot(lane + 32 * j < count && !follows));
-      }
-    if (lane == i) own_place = before;
+      if (32 * j < count) places[j] += next.precedes(listed[j]);
   }
   block.sync_warp();  // all have read
 #pragma unroll
@@ -369,7 +389,7 @@ struct Best {
 
   Order<T> order;
   One* waiting;  // of each row, `capacity`
-  One* last;     // of each row's list
+  One* last;     // of each row's list, or what else the k best precede
   int* counts;   // how many wait, or more: then some found no place
   One* lists;    // of each row, `count` in order
   int count;
@@ -392,19 +412,7 @@ struct Best {
 
   template <class Block, int most>
   RIGEL_MEMBER void take(const Block& block, const Part<T, most>& part) const {
-    static_assert(most <= 32);
-    std::uint32_t pending = 0;  // scores that precede the last one of the row's list and have no place yet
-    if (part.count > 0) {
-      const One bound = last[part.row];
-      const bool is_number = bound.key < One::none().key - 1 && bound.key > 0;
-      const T value = order.value(bound.key);
-      const bool largest = order.largest;
-      if (!is_number || part.any([&](T score) { return largest ? !(score <= value) : score < value; }))
-#pragma unroll 1
-        for (int i = 0; i < part.count; ++i)
-          if (!part.is_self(i) && entry(part, i).precedes(bound)) pending |= std::uint32_t{1} << i;
-    }
-    gather(block, part.row, pending, [&](int i) { return entry(part, i); });
+    gather(block, part.row, pending_of(part), [&](int i) { return entry(part, i); }, [](int, std::uint32_t) {});
   }
 
   template <class Block>
@@ -417,48 +425,35 @@ struct Best {
       store(launch, lists[i], at.l, at.m + i / count, i % count);
   }
 
-  /// Joins the slices of one row, which are `apart` rows' states apart, by a block, and stores the results.
-  template <class Block>
-  RIGEL_MEMBER static void join(const Block& block, const Launch<T>& launch, std::int64_t state, std::int64_t apart,
-                                std::int64_t l, std::int64_t m, void* shared) {
-    constexpr int at_a_time = 8;
-    const int thread = block.thread(), most = launch.count, all = (launch.slices - 1) * most;
-    const Best outlet(launch.reducer == Reducer::largest, shared, reinterpret_cast<One*>(launch.states) + state * most,
-                      most);
-    if (thread < rows_of_tile) {
-      outlet.last[thread] = outlet.lists[most - 1];
-      outlet.counts[thread] = 0;
-    }
-    block.sync();
-#pragma unroll 1
-    for (int first = thread; first - thread < all; first += at_a_time * threads) {
-      const auto other = [&](int i) {
-        const int number = first + i * threads, before = number / most;
-        return outlet.lists[(before + 1) * apart * most + (number - before * most)];
-      };
-      const One bound = outlet.last[0];
-      std::uint32_t pending = 0;
-#pragma unroll
-      for (int i = 0; i < at_a_time; ++i)
-        if (first + i * threads < all) pending |= std::uint32_t{other(i).precedes(bound)} << i;
-      outlet.gather(block, 0, pending, other);
-    }
-    block.sync();
-    outlet.merge_rows(block, 1);
-    block.sync();
-    for (int i = thread; i < most; i += threads) outlet.store(launch, outlet.lists[i], l, m, i);
-  }
-
- private:
+ protected:
   template <int most>
   RIGEL_MEMBER One entry(const Part<T, most>& part, int i) const {
     return One::of(order, part(i), part.n + i * part.step);
   }
 
-  /// Gathers the `pending` ones of a thread's entries that precede the last one of the row's list, and merges when a row's place is full. All
-  /// threads call it.
-  template <class Block, class EntryOf>
-  RIGEL_MEMBER void gather(const Block& block, int row, std::uint32_t pending, const EntryOf& entry_of) const {
+  /// Which of a thread's scores precede the last one of the row's list.
+  template <int most>
+  RIGEL_MEMBER std::uint32_t pending_of(const Part<T, most>& part) const {
+    static_assert(most <= 32);
+    std::uint32_t pending = 0;
+    if (part.count > 0) {
+      const One bound = last[part.row];
+      const bool is_number = bound.key < One::none().key - 1 && bound.key > 0;
+      const T value = order.value(bound.key);
+      const bool largest = order.largest;
+      if (!is_number || part.any([&](T score) { return largest ? !(score <= value) : score < value; }))
+#pragma unroll 1
+        for (int i = 0; i < part.count; ++i)
+          if (!part.is_self(i) && entry(part, i).precedes(bound)) pending |= std::uint32_t{1} << i;
+    }
+    return pending;
+  }
+
+  /// Gathers the `pending` ones of a thread's entries that precede the last one of the row's list, and merges when a row's place is full: after
+  /// crowded(threads, pending), if so many threads have entries left. All threads call it.
+  template <class Block, class EntryOf, class Crowded>
+  RIGEL_MEMBER void gather(const Block& block, int row, std::uint32_t pending, const EntryOf& entry_of,
+                           const Crowded& crowded) const {
     while (true) {
       for (std::uint32_t rest = pending; rest != 0; rest &= rest - 1) {
         const int i = std::countr_zero(rest);
@@ -470,7 +465,9 @@ struct Best {
         }
         pending &= ~(std::uint32_t{1} << i);
       }
-      if (!block.any(pending != 0)) return;
+      const int left = block.count(pending != 0);
+      if (left == 0) return;
+      crowded(left, pending);
       merge_rows(block, capacity / 2);
       block.sync();
     }
@@ -479,20 +476,19 @@ struct Best {
   /// Merges the lists of rows for which at least so many entries wait. Each warp has rows of its own.
   template <class Block>
   RIGEL_MEMBER void merge_rows(const Block& block, int least) const {
-    constexpr int of_warp = rows_of_tile / warps;
-    static_assert(rows_of_tile % warps == 0);
+    constexpr int of_warp = (rows_of_tile + warps - 1) / warps;
     const int thread = block.thread(), lane = thread % 32, begin = thread / 32 * of_warp;
 #pragma unroll 1
     for (int first = 0; first < of_warp; first += 32) {
       const int mine = first + lane;
-      const bool merges = mine < of_warp && counts[begin + mine] >= least;
+      const bool merges = mine < of_warp && begin + mine < rows_of_tile && counts[begin + mine] >= least;
 #pragma unroll 1
       for (std::uint32_t rest = block.ballot(merges); rest != 0; rest &= rest - 1) {
         const int row = begin + first + std::countr_zero(rest), gathered = counts[row];
         const One bound = merge(block, lists + std::int64_t{row} * count, count, waiting + row * capacity,
                                 gathered < capacity ? gathered : capacity);
         if (lane == 0) {
-          last[row] = bound;
+          if (bound.precedes(last[row])) last[row] = bound;
           counts[row] = 0;
         }
       }
@@ -500,12 +496,121 @@ struct Best {
   }
 
   RIGEL_MEMBER void store(const Launch<T>& launch, const One& e, std::int64_t l, std::int64_t m, std::int64_t i) const {
-    const bool exists = e.key != One::none().key;
+    const bool exists = e.exists();
     const detail::Found<T> found{exists ? e.value(order) : T(0), exists ? e.n() : detail::no_place};
     if (order.largest)
       launch.outputs.template store<true>(found, l, m, i);
     else
       launch.outputs.template store<false>(found, l, m, i);
+  }
+};
+
+/// The same where all threads share each row. Lists are in shared memory. Before more than a few entries enter a list, the first ones of all
+/// threads tell which need not: without that, most scores of a block's first tiles, and all that come in descending order, would be merged.
+template <class T, int rows_of_tile, int threads>
+struct BestOfBlock : Best<T, rows_of_tile, threads> {
+  using Base = Best<T, rows_of_tile, threads>;
+  using typename Base::One;
+  static constexpr int bytes_before_lists = (Base::shared_bytes + 15) / 16 * 16 + threads * static_cast<int>(sizeof(One));
+  static constexpr int shared_bytes(int count) {
+    return bytes_before_lists + (rows_of_tile * count * static_cast<int>(sizeof(One)) + 15) / 16 * 16;
+  }
+
+  One* firsts;  // of the threads
+
+  RIGEL_MEMBER BestOfBlock(bool largest, void* shared, int most)
+      : Base(largest, shared, reinterpret_cast<One*>(static_cast<std::byte*>(shared) + bytes_before_lists), most) {
+    firsts = this->lists - threads;
+  }
+
+  template <class Block, int most>
+  RIGEL_MEMBER void take(const Block& block, const Part<T, most>& part) const {
+    take(block, part.row, this->pending_of(part), [&](int i) { return this->entry(part, i); });
+  }
+
+  template <class Block>
+  RIGEL_MEMBER void end(const Block& block, const Launch<T>& launch, const Rows& at) const {
+    merge_all(block);
+    const int all = at.rows * this->count;
+    if (launch.slices > 1) {
+      One* const states = reinterpret_cast<One*>(launch.states) + at.state * this->count;
+      for (int i = block.thread(); i < all; i += threads) states[i] = this->lists[i];
+    } else {
+      for (int i = block.thread(); i < all; i += threads)
+        this->store(launch, this->lists[i], at.l, at.m + i / this->count, i % this->count);
+    }
+  }
+
+  /// Joins the slices of one row, which are `apart` rows' states apart, by a block, and stores the results.
+  template <class Block>
+  RIGEL_MEMBER static void join(const Block& block, const Launch<T>& launch, std::int64_t state, std::int64_t apart,
+                                std::int64_t l, std::int64_t m, void* shared) {
+    constexpr int at_a_time = 64 / static_cast<int>(sizeof(One)), lists_at_a_time = at_a_time / 2;
+    const int thread = block.thread(), most = launch.count, slices = launch.slices;
+    const One* const states = reinterpret_cast<const One*>(launch.states) + state * most;
+    const std::int64_t lists_apart = apart * most;
+    const BestOfBlock outlet(launch.reducer == Reducer::largest, shared, most);
+    outlet.begin(block);
+    // A thread has every threads-th list. Bounds are the k-th of their threads' first entries, and the least last one.
+    One first = One::none(), last = One::none();
+#pragma unroll 1
+    for (int s = thread; s < slices; s += lists_at_a_time * threads) {
+      One firsts[lists_at_a_time], lasts[lists_at_a_time];
+#pragma unroll
+      for (int i = 0; i < lists_at_a_time; ++i) {
+        const One* const list = states + (s + i * threads < slices ? s + i * threads : s) * lists_apart;
+        firsts[i] = list[0];
+        lasts[i] = list[most - 1];
+      }
+#pragma unroll
+      for (int i = 0; i < lists_at_a_time; ++i) {
+        if (firsts[i].precedes(first)) first = firsts[i];
+        if (lasts[i].precedes(last)) last = lasts[i];
+      }
+    }
+    lower<threads>(outlet.last[0], block, first, outlet.firsts, most);
+    lower<threads>(outlet.last[0], block, last, outlet.firsts, 1);
+
+    // It takes some entries of one of its lists at a time, as long as they precede the bound.
+    int s = thread, place = 0;
+    do {
+      const One bound = outlet.last[0];
+      if (place == 0)
+        while (s < slices && !states[s * lists_apart].precedes(bound)) s += threads;
+      const One* const entries = states + (s < slices ? s * lists_apart + place : 0);
+      const int left = s < slices ? most - place : 0;
+      One next[at_a_time];
+#pragma unroll
+      for (int i = 0; i < at_a_time; ++i) next[i] = entries[i < left ? i : 0];
+      std::uint32_t pending = 0;
+#pragma unroll
+      for (int i = 0; i < at_a_time; ++i) pending |= std::uint32_t{i < left && next[i].precedes(bound)} << i;
+      outlet.take(block, 0, pending, [&](int i) { return entries[i]; });
+      const bool goes_on = left > at_a_time && pending >> (at_a_time - 1) != 0;
+      place = goes_on ? place + at_a_time : 0;
+      s = goes_on ? s : s + threads;
+    } while (block.count(s < slices) > 0);
+    outlet.merge_all(block);
+    for (int i = thread; i < most; i += threads) outlet.store(launch, outlet.lists[i], l, m, i);
+  }
+
+ private:
+  template <class Block, class EntryOf>
+  RIGEL_MEMBER void take(const Block& block, int row, std::uint32_t pending, const EntryOf& entry_of) const {
+    this->gather(block, row, pending, entry_of, [&](int left, std::uint32_t mine) {
+      if (left < this->count) return;
+      One first = One::none();
+      for (; mine != 0; mine &= mine - 1)
+        if (const One next = entry_of(std::countr_zero(mine)); next.precedes(first)) first = next;
+      lower<threads>(this->last[row], block, first, firsts, this->count);
+    });
+  }
+
+  template <class Block>
+  RIGEL_MEMBER void merge_all(const Block& block) const {
+    block.sync();
+    this->merge_rows(block, 1);
+    block.sync();
   }
 };
 

@@ -126,26 +126,20 @@ double cost(const Kernel<Reduction>&, const Reduction& p, Plan& plan) {
   return seconds;
 }
 
-/// Enqueues a kernel of a call.
-inline void enqueue_kernel(const Kernel<Reduction>& kernel, const Reduction& p, const void* function, unsigned blocks,
-                           int threads, int bytes, void** arguments) {
-  const cudaError_t status =
-      cudaLaunchKernel(function, dim3(blocks), dim3(static_cast<unsigned>(threads)), arguments,
-                       static_cast<std::size_t>(bytes), static_cast<cudaStream_t>(p.execution.stream));
-  if (status != cudaSuccess) cuda::check(status, std::string(p.function) + ": launch of " + kernel.info.name);
-}
-
 /// Enqueues a kernel that takes the launch's arguments, and what joins its slices.
 template <class T, class Enqueue>
-void launch_units(const Kernel<Reduction>& kernel, const Reduction& p, const Cut& cut, Launch<T> launch, int rows_of_unit,
+void launch_units(const cuda::Launches& launches, const Reduction& p, const Cut& cut, Launch<T> launch, int rows_of_unit,
                   const Enqueue& enqueue) {
+  const auto join = reinterpret_cast<const void*>(&join_slices<T>);
+  static cuda::LaunchFacts facts;
+  if (cut.slices > 1) facts.find(join, 0, launches);
   for (launch.first = 0; launch.first < cut.units; launch.first += launch.units) {
     launch.units = std::min(cut.launch_units, cut.units - launch.first);
     enqueue(launch, launch.units * static_cast<unsigned>(cut.slices));
     if (cut.slices == 1) continue;
     const auto blocks = launch.units * static_cast<unsigned>(rows_of_unit / rows_of_join(detail::keeps_many(p)));
     void* list[] = {&launch, &rows_of_unit};
-    enqueue_kernel(kernel, p, reinterpret_cast<const void*>(&join_slices<T>), blocks, join_threads, 0, list);
+    launches(join, blocks, join_threads, 0, list, facts.waits(launches.device()));
   }
 }
 
@@ -189,9 +183,9 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& plan, 
         std::max(shared_bytes<S, Step, a, b>(Reducer::log_sum_exp), shared_bytes<S, Step, a, b>(Reducer::smallest));
     facts.find(function, std::min(most_bytes, most_dynamic_bytes(p)), launches);
     typename Step::Parameters parameters;
-    launch_units(kernel, p, cut, launch, Shape::m, [&](Launch<T>& units, unsigned blocks) {
+    launch_units(launches, p, cut, launch, Shape::m, [&](Launch<T>& units, unsigned blocks) {
       void* list[] = {&arguments, &units, &parameters};
-      enqueue_kernel(kernel, p, function, blocks, Shape::threads, shared_bytes<S, Step, a, b>(p.reducer), list);
+      launches(function, blocks, Shape::threads, shared_bytes<S, Step, a, b>(p.reducer), list);
     });
   });
 }
@@ -230,7 +224,7 @@ Status few_supports(const Kernel<Reduction>&, const Reduction& p) {
                  ? Status{Decline::extents, "there are more than 2^31 - 1 parts of rows"}
              : Shape::row_bytes(p.k) > Shape::most_row_bytes
                  ? Status{Decline::extents, "K is too large for the rows in shared memory"}
-                 : fits(p, Shape::shared_bytes(p.reducer, p.k));
+                 : fits(p, Shape::shared_bytes(p.reducer, p.count, p.k));
   });
   return status;
 }
@@ -245,9 +239,8 @@ double few_cost(const Kernel<Reduction>&, const Reduction& p, Plan& plan) {
     call.state_rows = Shape::states;
     call.units = static_cast<std::uint32_t>(few_units_of<Shape>(p));
     call.join_blocks = Shape::states / rows_of_join(detail::keeps_many(p));
-    call.shared_bytes = Shape::shared_bytes(p.reducer, p.k);
+    call.shared_bytes = Shape::shared_bytes(p.reducer, p.count, p.k);
     call.state_bytes = OutletsOf<S>::state_bytes(p.reducer, p.count);
-    call.always_has_state = detail::keeps_many(p);
     const auto [cut, predicted] = costs::choose(p, simt::semiring_facts<S>, call);
     plan.keep(cut);
     seconds = predicted;
@@ -262,13 +255,13 @@ void few_run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan& pl
   auto arguments = arguments_of<S>(p);
   const cuda::Launches launches(p, kernel.info.name);
   with_few<S>(p, [&]<class Shape>() {
-    const auto function = reinterpret_cast<const void*>(&reduce_few<S, Shape::rows>);
+    const auto function = reinterpret_cast<const void*>(&reduce_few<S, Shape>);
     static cuda::LaunchFacts facts;
     facts.find(function, std::min(Shape::most_shared_bytes, most_dynamic_bytes(p)), launches);
-    launch_units(kernel, p, cut, launch_of<T>(p, cut, Shape::rows, workspace), Shape::states,
+    launch_units(launches, p, cut, launch_of<T>(p, cut, Shape::rows, workspace), Shape::states,
                  [&](Launch<T>& units, unsigned blocks) {
                    void* list[] = {&arguments, &units};
-                   enqueue_kernel(kernel, p, function, blocks, Shape::threads, Shape::shared_bytes(p.reducer, p.k), list);
+                   launches(function, blocks, Shape::threads, Shape::shared_bytes(p.reducer, p.count, p.k), list);
                  });
   });
 }

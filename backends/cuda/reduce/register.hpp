@@ -16,6 +16,7 @@ namespace rigel::backends::points {
 /// cuda.points.*: weighted sums, softmax and log-sum-exp of Euclidean distances in few dimensions.
 void add_weighted_sums(Registry<Reduction>& registry);
 void add_softmax(Registry<Reduction>& registry);
+void add_doubles(Registry<Reduction>& registry);
 void add_expanded(Registry<Reduction>& registry);
 void add_wide_sums(Registry<Reduction>& registry);
 

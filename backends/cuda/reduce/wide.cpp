@@ -35,7 +35,7 @@ WideCut cut_of(const Reduction& p) {
 }
 
 template <bool softmax>
-Status wide_supports(const Kernel<Reduction>& kernel, const Reduction& p) {
+Status wide_supports(const Kernel<Reduction>&, const Reduction& p) {
   if (is_weighted(p.reducer) && (rights_of(p) <= most_rights || rights_of(p) > Wide::most_rights))
     return {Decline::extents,
             "takes " + std::to_string(most_rights + 1) + " to " + std::to_string(Wide::most_rights) + " columns of V"};
@@ -44,7 +44,9 @@ Status wide_supports(const Kernel<Reduction>& kernel, const Reduction& p) {
   Reduction few = p;  // all else is as in few dimensions and columns of V
   few.k = 1;
   few.count = 1;
-  if (const Status status = points::supports<softmax>(kernel, few); !status) return status;
+  if (const Status status = takes<softmax, float>(few); !status) return status;
+  if (p.ranges || p.exclude_self)
+    return {Decline::other, "leaves out no scores: tiles of columns are prepared for all rows"};
   if (p.batch != 1) return {Decline::batches, "takes single matrices"};
   if (p.n < 1) return {Decline::extents, "takes one column at least"};
   if (form_of(p)->of != Of::square) return {Decline::epilogue, "takes squared distances"};

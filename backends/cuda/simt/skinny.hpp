@@ -220,12 +220,12 @@ __global__ void __launch_bounds__(Shape::threads, k_major ? Shape::blocks : Shap
   }
 }
 
-template <class S, class Finish, class Shape>
-void run_skinny(const KernelInfo& info, const Contraction& problem, const SkinnyProblem& p, int count) {
+/// Launches a tile's CUDA kernel on a problem whose arguments these are. Its threads have `count` rows.
+template <class S, class Shape, class Finish>
+void launch_skinny(const cuda::Launches& launches, const void* function, detail::Arguments<S, Finish> arguments,
+                   const SkinnyProblem& p, const SkinnyWay& way, int count, int multiprocessors) {
   using Accumulator = typename S::accumulator;
-  auto arguments = detail::arguments_of<S, Finish>(problem);
   if (p.swapped) exchange_operands(arguments);
-  const SkinnyWay way = skinny_way<Shape>(p);
   const int rows = Shape::groups * count;
   SkinnyTiles tiles;
   tiles.in_column = static_cast<unsigned>((p.a.lines + rows - 1) / rows);
@@ -240,33 +240,51 @@ void run_skinny(const KernelInfo& info, const Contraction& problem, const Skinny
   };
   tiles.end_of_b = arguments.b.data + last(p.batch, p.b.operand->batch_stride) + last(p.b.k, p.b.k_stride) +
                    last(p.b.lines, p.b.line_stride) + 1;
-  const auto function = way.k_major ? reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, true>)
-                                    : reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, false>);
-  static cuda::LaunchFacts facts[2];
-  const cuda::Launches launches(problem, info.name);
-  facts[way.k_major].find(function, Shape::template shared<Accumulator>(Shape::rows, way.k_major), launches);
   const std::int64_t blocks = std::min<std::int64_t>(
-      tiles.all, Shape::template resident<Accumulator>(count, way.k_major) * std::max(problem.execution.multiprocessors, 1));
+      tiles.all, Shape::template resident<Accumulator>(count, way.k_major) * std::max(multiprocessors, 1));
   void* list[] = {&arguments, &tiles};
   launches(function, static_cast<unsigned>(blocks), Shape::threads,
            static_cast<std::size_t>(Shape::template shared<Accumulator>(count, way.k_major)), list);
 }
 
+template <class S, class Finish, class Shape>
+void run_skinny(const KernelInfo& info, const Contraction& problem, const SkinnyProblem& p, int count) {
+  const SkinnyWay way = skinny_way<Shape>(p);
+  const auto function = way.k_major ? reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, true>)
+                                    : reinterpret_cast<const void*>(&contract_skinny<S, Finish, Shape, false>);
+  static cuda::LaunchFacts facts[2];
+  const cuda::Launches launches(problem, info.name);
+  facts[way.k_major].find(function, Shape::template shared<typename S::accumulator>(Shape::rows, way.k_major), launches);
+  launch_skinny<S, Shape>(launches, function, detail::arguments_of<S, Finish>(problem), p, way, count,
+                          problem.execution.multiprocessors);
+}
+
+/// The facts of these kernels: of the low tile.
+template <class S>
+KernelInfo skinny_info() {
+  using Low = decltype(low_skinny_shape<S>());
+  KernelInfo info = tile_info<S, SmallTile<S>>();
+  detail::set_variant(info, "skinny");
+  info.tile = {Low::m, Low::columns, Low::depth};
+  info.stages = Low::stages(true);
+  info.threads = Low::threads;
+  info.shared_memory = Low::template shared<typename S::accumulator>(Low::rows, true);
+  return info;
+}
+
+template <class S>
+double skinny_cost(const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
+  const SkinnyChoice choice = skinny_choice<S>(p);
+  plan.keep(choice);
+  return choice.seconds;
+}
+
 template <class S, class Finish>
 Kernel<Contraction> skinny_kernel() {
-  Kernel<Contraction> k = kernel<S, Finish, SmallTile<S>>();
-  detail::set_variant(k.info, "skinny");
-  using Low = decltype(low_skinny_shape<S>());
-  k.info.tile = {Low::m, Low::columns, Low::depth};
-  k.info.stages = Low::stages(true);
-  k.info.threads = Low::threads;
-  k.info.shared_memory = Low::template shared<typename S::accumulator>(Low::rows, true);
+  Kernel<Contraction> k;
+  k.info = skinny_info<S>();
   k.supports = detail::supports_by<skinny_supports<S, Finish>>;
-  k.cost = [](const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
-    const SkinnyChoice choice = skinny_choice<S>(p);
-    plan.keep(choice);
-    return choice.seconds;
-  };
+  k.cost = skinny_cost<S>;
   k.run = [](const Kernel<Contraction>& kernel, const Contraction& problem, const Plan& plan, const Workspace&) {
     const auto choice = plan.get<SkinnyChoice>();
     const SkinnyProblem p(problem);

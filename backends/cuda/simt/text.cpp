@@ -2,6 +2,7 @@
 //
 // The cuda.simt kernels of semirings from text: which one a problem gets, its code, and its launch.
 #include <rigel/backends/cuda/runtime.hpp>
+#include <rigel/backends/cuda/simt/split.hpp>
 #include <rigel/backends/cuda/simt/text.hpp>
 #include <rigel/backends/cuda/text_code.hpp>
 #include <rigel/detail/text.hpp>
@@ -58,18 +59,30 @@ struct TextState {
   std::uint64_t layout;
   cuda::TextCodes codes;
 
+  // A kernel's number, and the dynamic shared memory that it may take.
+  struct Need {
+    int number, bytes;
+  };
   // The function of a kernel with an epilogue from text or none, compiled if it is not yet.
-  const void* function(int number, const Execution& execution, const detail::TextSource* epilogue) {
+  const void* function(Need need, const Execution& execution, const detail::TextSource* epilogue) {
     return codes.function(
-        number, epilogue ? epilogue->digest : cuda::TextCodes::Digest{}, execution,
-        [&](const detail::TextGpu& gpu) { return compile(static_cast<std::size_t>(number), layout, gpu, epilogue); });
+        need.number, epilogue ? epilogue->digest : cuda::TextCodes::Digest{}, execution, [&](const detail::TextGpu& gpu) {
+          detail::TextCode code = compile(static_cast<std::size_t>(need.number), layout, gpu, epilogue);
+          if (need.bytes > 0)
+            cuda::check(cudaFuncSetAttribute(code.functions[0], cudaFuncAttributeMaxDynamicSharedMemorySize, need.bytes),
+                        codes.what() + ": cudaFuncSetAttribute");
+          return code;
+        });
   }
   // That of a problem's kernel.
-  const void* function(int number, const Contraction& p) {
+  const void* function(Need need, const Contraction& p) {
     const detail::TextEpilogue* const epilogue = epilogue_of(p);
-    return function(number, p.execution, epilogue ? epilogue->source : nullptr);
+    return function(need, p.execution, epilogue ? epilogue->source : nullptr);
   }
 };
+template <class S, class Kernel>
+inline constexpr TextState::Need text_need{text_kernel_index<S, Kernel>, text_shared_memory<S, Kernel>()};
+
 TextState& state_of(const Kernel<Contraction>& kernel) {
   return *static_cast<TextState*>(const_cast<void*>(kernel.state.get()));
 }
@@ -117,9 +130,12 @@ const detail::TextValues& values_of(const Product& p) { return *static_cast<cons
 std::size_t semiring_bytes(const detail::TextFacts& facts, const Contraction& p) {
   return (gathered_bytes(values_of(p), size_of(facts.info->operand), p.batch) + 15) / 16 * 16;
 }
+// A kernel may read 8 bytes for each number of the last matrix, whatever its type.
 std::size_t epilogue_bytes(const Contraction& p) {
   const detail::TextEpilogue* const epilogue = epilogue_of(p);
-  return epilogue ? gathered_bytes(*epilogue->values, size_of(epilogue->number), p.batch) : 0;
+  if (!epilogue || epilogue->values->views.empty()) return 0;
+  const std::size_t size = size_of(epilogue->number);
+  return gathered_bytes(*epilogue->values, size, p.batch) + most_text_parameters * (8 - size);
 }
 
 // Writes the hyperparameters to `to`, by a kernel of the stream, so that a replayed graph reads what views hold then. Returns where they are,
@@ -184,9 +200,9 @@ auto with_finish(const Contraction& p, const Visit& visit) {
     return p.program ? visit.template operator()<detail::ProgramFinish>() : visit.template operator()<TextFinish<false>>();
 }
 
-template <class S, class Shape>
-void text_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace& workspace) {
-  const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
+// Calls use.operator()<Finish>(function) with the CUDA kernel of a tile that a problem gets, compiled if it is not yet.
+template <class S, class Shape, class Use>
+void with_text_tile(const Kernel<Contraction>& kernel, const Contraction& p, const Use& use) {
   const Ways ways = text_ways<S, Shape>(p);
   Scalar type;
   const bool copies = copies_results<S>(p, state_of(kernel).facts.info->result, type);
@@ -199,12 +215,19 @@ void text_run(const Kernel<Contraction>& kernel, const Contraction& p, const Pla
         if (copying != copies || Tile::ways.a != ways.a || Tile::ways.b != ways.b) return;
         if (!has_fields<S> && !copying && of_programs != (p.program != nullptr)) return;
         const cuda::CurrentDevice current(p.execution.device);
-        const void* const function = state_of(kernel).function(text_kernel_index<S, Tile>, p);
-        launch_tiles(kernel.info, p, function, raster, Shape::threads, text_arguments<S, Finish>(kernel, p, workspace),
-                     NoParameters{});
+        use.template operator()<Finish>(state_of(kernel).function(text_need<S, Tile>, p));
       }
   };
   detail::for_each(TextKernels<S>{}, try_one);
+}
+
+template <class S, class Shape>
+void text_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace& workspace) {
+  const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
+  with_text_tile<S, Shape>(kernel, p, [&]<class Finish>(const void* function) {
+    launch_tiles(kernel.info, p, function, raster, Shape::threads, text_arguments<S, Finish>(kernel, p, workspace),
+                 NoParameters{});
+  });
 }
 
 template <class S>
@@ -215,7 +238,7 @@ void text_small_run(const Kernel<Contraction>& kernel, const Contraction& p, con
     SmallShape shape = small_shape(p, plan, facts, small_vector_bits_of_c<S, Finish>(p));
     const auto bytes = static_cast<std::size_t>(boxes_of(p, plan, facts).bytes);
     const cuda::Launches launches(p, kernel.info.name);
-    const void* const function = state_of(kernel).function(text_kernel_index<S, TextSmall<Finish>>, p);
+    const void* const function = state_of(kernel).function(text_need<S, TextSmall<Finish>>, p);
     detail::Arguments<S, Finish> arguments = text_arguments<S, Finish>(kernel, p, workspace);
     void* list[] = {&arguments, &shape};
     cuda::for_each_launch(plan.groups(p), max_grid / shape.parts, [&](std::int64_t first, std::int64_t count) {
@@ -230,9 +253,28 @@ void text_narrow_run(const Kernel<Contraction>& kernel, const Contraction& p, co
   const auto shape = plan.get<Narrow>();
   with_finish<S>(p, [&]<class Finish>() {
     const cuda::CurrentDevice current(p.execution.device);
-    const void* const function = state_of(kernel).function(text_kernel_index<S, TextNarrow<Finish>>, p);
+    const void* const function = state_of(kernel).function(text_need<S, TextNarrow<Finish>>, p);
     launch_tiles(kernel.info, p, function, raster_of(p, shape), 1 << shape.outputs(),
                  text_arguments<S, Finish>(kernel, p, workspace), shape);
+  });
+}
+
+template <class S>
+void text_skinny_run(const Kernel<Contraction>& kernel, const Contraction& problem, const Plan& plan,
+                     const Workspace& workspace) {
+  const auto choice = plan.get<SkinnyChoice>();
+  const SkinnyProblem p(problem);
+  with_finish<S>(problem, [&]<class Finish>() {
+    for_each_skinny_shape<S>(p, [&]<class Shape, int index>() {
+      if (index != choice.shape) return;
+      const SkinnyWay way = skinny_way<Shape>(p);
+      const cuda::Launches launches(problem, kernel.info.name);
+      const void* const function = state_of(kernel).function(
+          way.k_major ? text_need<S, TextSkinny<Shape, Finish, true>> : text_need<S, TextSkinny<Shape, Finish, false>>,
+          problem);
+      launch_skinny<S, Shape>(launches, function, text_arguments<S, Finish>(kernel, problem, workspace), p, way,
+                              choice.count, problem.execution.multiprocessors);
+    });
   });
 }
 
@@ -249,6 +291,12 @@ Status text_narrow_fits(const Contraction& p) {
 template <class S>
 Status text_small_fits(const Contraction& p) {
   return small_supports<S, TextFinish<false>>(p);
+}
+template <class S>
+Status text_skinny_supports(const Kernel<Contraction>& kernel, const Contraction& p) {
+  if (SkinnyProblem(p).swapped && !kernel.info.facts->commutative)
+    return {Decline::extents, "C has more rows than columns, and the text does not say that ⊗ is commutative"};
+  return text_supports<skinny_supports<S, TextFinish<false>>>(kernel, p);
 }
 template <class S>
 double text_small_cost(const Kernel<Contraction>& kernel, const Contraction& p, Plan& plan) {
@@ -274,6 +322,77 @@ Kernel<Contraction> text_small_kernel() {
   k.supports = text_supports<text_small_fits<S>>;
   k.cost = text_small_cost<S>;
   k.run = text_small_run<S>;
+  return k;
+}
+
+// The same of skinny_kernel().
+template <class S>
+Kernel<Contraction> text_skinny_kernel() {
+  Kernel<Contraction> k;
+  k.info = skinny_info<S>();
+  k.supports = text_skinny_supports<S>;
+  k.cost = skinny_cost<S>;
+  k.run = text_skinny_run<S>;
+  return k;
+}
+
+// ---- K in slices -----------------------------------------------------------------------------------------------------
+//
+// split_kernel() with the tile of the text. Kernels of compiled semirings with the text's ⊕ join slices: they need no code of the text.
+
+template <class S>
+inline constexpr bool has_text_split = !has_fields<S> && sizeof(typename S::element) >= 4;
+
+template <class S>
+Status text_split_supports(const Kernel<Contraction>& kernel, const Contraction& p) {
+  if (!p.program) return {Decline::epilogue, "the epilogue is from text; slices are joined with one of the closed set"};
+  const Status status = slices_fit(p);
+  return status ? text_supports<supports<S, detail::ProgramFinish, SmallTile<S>>>(kernel, p) : status;
+}
+
+template <class S>
+WorkspaceSize text_split_workspace(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan) {
+  WorkspaceSize size = split_workspace<S>(kernel, p, plan);
+  size.bytes += semiring_bytes(state_of(kernel).facts, p);
+  return size;
+}
+
+template <class Joined>
+void join_text(const KernelInfo& info, Contraction p, const typename Joined::accumulator* slices, std::int64_t count) {
+  static const Joined semiring{};
+  p.semiring_object = &semiring;
+  launch_join(info, p, join_parts<Joined>, 256, 256, detail::arguments_of<Joined, detail::ProgramFinish>(p), slices,
+              static_cast<int>(count));
+}
+
+template <class S>
+void text_split_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace& workspace) {
+  using E = typename S::element;
+  const auto slices = plan.get<Slices>();
+  const detail::TextFacts& facts = state_of(kernel).facts;
+  auto* const first = reinterpret_cast<E*>(static_cast<std::byte*>(workspace.data) + semiring_bytes(facts, p));
+  // The last slice may need another kernel, as its K is no multiple of a slab: both are there before anything is enqueued.
+  for_each_slice(p, slices, first, [&](const Contraction& batch) {
+    with_text_tile<S, SmallTile<S>>(kernel, batch, []<class Finish>(const void*) {});
+  });
+  for_each_slice(p, slices, first,
+                 [&](const Contraction& batch) { text_run<S, SmallTile<S>>(kernel, batch, plan, workspace); });
+  if (facts.join == detail::TextJoin::minimum)
+    join_text<min_plus<E>>(kernel.info, p, first, slices.count());
+  else if (facts.join == detail::TextJoin::maximum)
+    join_text<max_plus<E>>(kernel.info, p, first, slices.count());
+  else
+    join_text<plus_times<E>>(kernel.info, p, first, slices.count());
+}
+
+template <class S>
+Kernel<Contraction> text_split_kernel() {
+  Kernel<Contraction> k;
+  k.info = tile_info<S, SmallTile<S>>("split_k");
+  k.info.shared_memory = shared_memory_of<S, SmallTile<S>>();
+  k.supports = text_split_supports<S>;
+  k.cost = split_cost<S>;
+  k.run = text_split_run<S>;
   return k;
 }
 
@@ -308,6 +427,13 @@ std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts,
   });
   add(text_narrow_kernel<S>(), {});
   add(text_small_kernel<S>(), {});
+  if constexpr (has_text_skinny<S>) add(text_skinny_kernel<S>(), {});
+  if constexpr (has_text_split<S>)
+    if (facts.join != detail::TextJoin::none) {
+      add(text_split_kernel<S>(), {});
+      list.back().workspace = text_split_workspace<S>;
+      if (facts.join == detail::TextJoin::sum && !std::is_integral_v<typename S::element>) set_own_bits(list.back().info);
+    }
   return list;
 }
 
@@ -339,17 +465,17 @@ auto with_text(const detail::TextFacts& facts, const Visit& visit) {
   }
 }
 
-// The numbers of the kernels that calls may need: with an epilogue from text those that store its results.
+// The kernels that calls may need: with an epilogue from text those that store its results.
 template <class S>
-std::vector<int> numbers_of(bool has_epilogue) {
-  std::vector<int> numbers;
+std::vector<TextState::Need> needs_of(bool has_epilogue) {
+  std::vector<TextState::Need> needs;
   const auto add = [&]<class Of>() {
     using Finish = typename Of::Finish;
     constexpr bool stores = !std::is_same_v<Finish, CopyFinish<S>> && !std::is_same_v<Finish, detail::ProgramFinish>;
-    if (has_epilogue ? stores : text_place<Of>(PlainTextKernels<S>{}) >= 0) numbers.push_back(text_kernel_index<S, Of>);
+    if (has_epilogue ? stores : text_place<Of>(PlainTextKernels<S>{}) >= 0) needs.push_back(text_need<S, Of>);
   };
   detail::for_each(TextKernels<S>{}, add);
-  return numbers;
+  return needs;
 }
 
 }  // namespace
@@ -361,8 +487,9 @@ std::vector<Kernel<Contraction>> text_kernels(const detail::TextFacts& facts, co
 void compile_text_kernels(const Kernel<Contraction>& kernel, const Execution& execution,
                           const detail::TextSource* epilogue) {
   TextState& state = state_of(kernel);
-  const std::vector<int> numbers = with_text(state.facts, [&]<class S>() { return numbers_of<S>(epilogue != nullptr); });
-  cuda::in_parallel(numbers.size(), [&](std::size_t i) { state.function(numbers[i], execution, epilogue); });
+  auto needs = with_text(state.facts, [&]<class S>() { return needs_of<S>(epilogue != nullptr); });
+  std::erase_if(needs, [&](const TextState::Need& need) { return need.bytes > execution.shared_memory; });
+  cuda::in_parallel(needs.size(), [&](std::size_t i) { state.function(needs[i], execution, epilogue); });
 }
 
 }  // namespace rigel::backends::simt

@@ -7,6 +7,7 @@
 
 #include <rigel/backends/cuda/simt/contract.hpp>
 #include <rigel/backends/cuda/simt/narrow.hpp>
+#include <rigel/backends/cuda/simt/skinny.hpp>
 #include <rigel/backends/cuda/simt/small.hpp>
 #include <rigel/backends/cuda/text_lists.hpp>
 #include <rigel/detail/text.hpp>
@@ -177,7 +178,7 @@ struct TextFinish : TextStore {
   RIGEL_MEMBER void put(Word result, void* c, std::int64_t offset, std::int64_t m, std::int64_t n, std::int64_t l) const;
 };
 
-/// A kernel in tiles, the one for small matrices, and the one for few outputs.
+/// A kernel in tiles, the one for small matrices, the one for few outputs, and those for a few rows against a large matrix.
 template <class Of, class Ends, tile::Way way_of_a, tile::Way way_of_b>
 struct TextTile {
   using Shape = Of;
@@ -191,6 +192,12 @@ struct TextSmall {
 template <class Ends>
 struct TextNarrow {
   using Finish = Ends;
+};
+template <class Of, class Ends, bool along_k>
+struct TextSkinny {
+  using Skinny = Of;
+  using Finish = Ends;
+  static constexpr bool k_major = along_k;
 };
 
 /// The kernels of a tile: those among which with_function() chooses.
@@ -235,13 +242,40 @@ template <class S, class Finish, class... Shape>
 constexpr auto text_kernels_of(type_list<Shape...>) {
   return (text_tiles_of<S, Shape, Finish>() + ... + type_list<>{});
 }
+/// Whether a semiring from text has kernels for a few rows: as in has_skinny, if ⊗ is short.
+template <class S>
+inline constexpr bool has_text_skinny = !has_fields<S> && !is_transcendental<S>;
+
+template <class S, class Finish>
+constexpr auto text_skinny_of() {
+  const auto of_shape = []<class Shape>(Shape) {
+    if constexpr (Shape::m > 0)
+      return type_list<TextSkinny<Shape, Finish, true>, TextSkinny<Shape, Finish, false>>{};
+    else
+      return type_list<>{};
+  };
+  if constexpr (has_text_skinny<S>)
+    return of_shape(wide_skinny_shape<S>()) + of_shape(low_skinny_shape<S>()) + of_shape(high_skinny_shape<S>());
+  else
+    return type_list<>{};
+}
+
+/// The dynamic shared memory that a kernel may take.
+template <class S, class Kernel>
+constexpr int text_shared_memory() {
+  if constexpr (requires { typename Kernel::Skinny; })
+    return Kernel::Skinny::template shared<typename S::accumulator>(Kernel::Skinny::rows, Kernel::k_major);
+  else
+    return 0;
+}
+
 /// The kernels of S for calls without an epilogue from text.
 template <class S>
 constexpr auto plain_text_kernels_of() {
   using Finish = std::conditional_t<has_fields<S>, TextFinish<true>, detail::ProgramFinish>;
   using OfTiles = std::conditional_t<has_fields<S>, TextFinish<false>, detail::ProgramFinish>;
   return text_kernels_of<S, CopyFinish<S>>(Tiles<S>{}) + text_kernels_of<S, OfTiles>(Tiles<S>{}) +
-         type_list<TextSmall<Finish>, TextNarrow<Finish>>{};
+         type_list<TextSmall<Finish>, TextNarrow<Finish>>{} + text_skinny_of<S, Finish>();
 }
 /// All kernels of S, in the order of the bitcode's table.
 template <class S>
@@ -251,7 +285,7 @@ constexpr auto all_text_kernels_of() {
     return plain_text_kernels_of<S>();
   else
     return plain_text_kernels_of<S>() + text_kernels_of<S, Finish>(Tiles<S>{}) +
-           type_list<TextSmall<Finish>, TextNarrow<Finish>>{};
+           type_list<TextSmall<Finish>, TextNarrow<Finish>>{} + text_skinny_of<S, Finish>();
 }
 template <class S>
 using PlainTextKernels = decltype(plain_text_kernels_of<S>());

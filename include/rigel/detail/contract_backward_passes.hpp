@@ -70,12 +70,14 @@ void copy_numbers(const Exec& exec, const CopyPass& pass) {
 // ---- winners ---------------------------------------------------------------------------------------------------------
 
 /// The sums of rows. On a device a team takes `block` rows; of each, a thread owns the k of a residue class and adds in ascending j what
-/// passes through scratch memory. On a host a thread owns whole rows: one, or a block of them if these lie next to each other.
+/// passes through scratch memory, where the sums are, too, if they fit. On a host a thread owns whole rows: one, or a block of them if
+/// these lie next to each other.
 template <class Exec, class T>
 struct ScatterWinners {
-  static constexpr int block = 8, classes = 64, threads = block * classes, chunk = 128,
+  static constexpr int most_rows = 8, classes = 64, chunk = 128,
                        pitch = chunk + 4;  // of a row in scratch memory, so that eight rows lie in different banks
-  static constexpr std::size_t scratch = block * pitch * (sizeof(T) + sizeof(std::int32_t)) + 32;
+  static constexpr std::size_t scratch_of_row = pitch * (sizeof(T) + sizeof(std::int32_t)), alignment = 48,
+                               most_scratch = 40960;
   using Team = typename Kokkos::TeamPolicy<Exec>::member_type;
 
   Strided<const std::int32_t> winners;
@@ -84,8 +86,10 @@ struct ScatterWinners {
   std::int64_t batches, rows, columns, k_extent;
   WinnerSlope slope;
   bool is_first, accumulate;
+  int block = most_rows;
+  bool in_scratch = false;
 
-  void launch(const Exec& exec) const {
+  void launch(const Exec& exec) {
     constexpr const char* label = "rigel::contract_backward/winners";
     if constexpr (runs_on_host<Exec>) {
       const std::int64_t height = winners.column == 1 || rows == 1 ? 1 : 16, blocks = (rows + height - 1) / height;
@@ -96,13 +100,16 @@ struct ScatterWinners {
                              self.add_rows(l, first, std::min(first + height, self.rows));
                            });
     } else {
+      const std::size_t row = scratch_of_row + static_cast<std::size_t>(k_extent) * sizeof(T);
+      while (block > 1 && block * row + alignment > most_scratch) block /= 2;
+      in_scratch = block * row + alignment <= most_scratch;
+      if (!in_scratch) block = most_rows;
       const std::int64_t teams = batches * ((rows + block - 1) / block);
       if (teams == 0) return;
-      const Kokkos::TeamPolicy<Exec> policy(
-          exec, static_cast<int>(std::min<std::int64_t>(teams, std::numeric_limits<int>::max())), threads);
-      Kokkos::TeamPolicy<Exec> with_scratch = policy;
-      with_scratch.set_scratch_size(0, Kokkos::PerTeam(scratch));
-      Kokkos::parallel_for(label, by_argument(with_scratch), *this);
+      Kokkos::TeamPolicy<Exec> policy(exec, static_cast<int>(std::min<std::int64_t>(teams, std::numeric_limits<int>::max())),
+                                      block * classes);
+      policy.set_scratch_size(0, Kokkos::PerTeam(block * (in_scratch ? row : scratch_of_row) + alignment));
+      Kokkos::parallel_for(label, by_argument(policy), *this);
     }
   }
 
@@ -110,17 +117,21 @@ struct ScatterWinners {
     auto* const k_of =
         static_cast<std::int32_t*>(team.team_scratch(0).get_shmem_aligned(block * pitch * sizeof(std::int32_t), 16));
     auto* const g_of = static_cast<T*>(team.team_scratch(0).get_shmem_aligned(block * pitch * sizeof(T), 16));
+    auto* const sums =
+        in_scratch ? static_cast<T*>(team.team_scratch(0).get_shmem_aligned(block * k_extent * sizeof(T), 16)) : nullptr;
     const int rank = team.team_rank(), row = rank / classes, own = rank % classes;
+    T* const sums_of_row = in_scratch ? sums + row * k_extent : nullptr;
     const bool along = winners.column <= winners.row;
     const std::int64_t blocks = (rows + block - 1) / block;
     for (std::int64_t item = team.league_rank(); item < batches * blocks; item += team.league_size()) {
       const std::int64_t l = item / blocks, first = (item - l * blocks) * block, i = first + row;
-      if (!accumulate && i < rows)
-        for (std::int64_t k = own; k < k_extent; k += classes) to.at(l, i, k) = 0;
+      if (i < rows && (in_scratch || !accumulate))
+        for (std::int64_t k = own; k < k_extent; k += classes)
+          (in_scratch ? sums_of_row[k] : to.at(l, i, k)) = accumulate ? to.at(l, i, k) : T(0);
       for (std::int64_t begin = 0; begin < columns; begin += chunk) {
         const int count = static_cast<int>(columns - begin < chunk ? columns - begin : chunk);
         team.team_barrier();
-        for (int e = rank; e < block * chunk; e += threads) {
+        for (int e = rank; e < block * chunk; e += block * classes) {
           const int r = along ? e / chunk : e % block, s = along ? e % chunk : e / block;
           const bool exists = first + r < rows && s < count;
           k_of[r * pitch + s] = exists ? winners.at(l, first + r, begin + s) : -1;
@@ -129,15 +140,17 @@ struct ScatterWinners {
         team.team_barrier();
         for (int s = 0; s < count; ++s) {
           const std::int32_t k = k_of[row * pitch + s];
-          if (k >= 0 && k % classes == own) add(l, i, begin + s, k, g_of[row * pitch + s]);
+          if (k >= 0 && k % classes == own)
+            add(in_scratch ? sums_of_row[k] : to.at(l, i, k), l, i, begin + s, k, g_of[row * pitch + s]);
         }
       }
+      if (in_scratch && i < rows)
+        for (std::int64_t k = own; k < k_extent; k += classes) to.at(l, i, k) = sums_of_row[k];
     }
   }
 
  private:
-  RIGEL_MEMBER void add(std::int64_t l, std::int64_t i, std::int64_t j, std::int64_t k, T gradient) const {
-    T& sum = to.at(l, i, k);
+  RIGEL_MEMBER void add(T& sum, std::int64_t l, std::int64_t i, std::int64_t j, std::int64_t k, T gradient) const {
     if (slope == WinnerSlope::one)
       sum += gradient;
     else
@@ -174,7 +187,7 @@ struct ScatterWinners {
     for (std::int64_t j = 0; j < columns; ++j)
       for (std::int64_t i = first; i < last; ++i) {
         const std::int32_t k = winners.at(l, i, j);
-        if (k >= 0) add(l, i, j, k, static_cast<T>(g.at(l, i, j)));
+        if (k >= 0) add(to.at(l, i, k), l, i, j, k, static_cast<T>(g.at(l, i, j)));
       }
   }
 };

@@ -7,6 +7,7 @@
 #include <rigel/detail/arguments.hpp>
 #include <rigel/detail/kernel.hpp>
 #include <rigel/detail/parts.hpp>
+#include <rigel/detail/range_table.hpp>
 #include <rigel/detail/workspace.hpp>
 #include <rigel/elementary.hpp>
 #include <rigel/reduction_problem.hpp>
@@ -18,6 +19,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <span>
 
 namespace rigel::detail {
 
@@ -64,7 +66,8 @@ RIGEL_FUNCTION Found<T> extremum(Found<T> x, Found<T> y) {
 // ---- sums ------------------------------------------------------------------------------------------------------------
 
 /// Sums are formed in so many lanes: lane j takes n = j, j + lanes, … in ascending order, then the upper half of the lanes is added to
-/// the lower one until one is left. So the bits depend neither on the kernel nor on how it cuts N.
+/// the lower one until one is left. So the bits depend neither on the kernel nor on how it cuts N. With ranges, the lanes count from the first
+/// column of each interval.
 inline constexpr int lanes = 32;
 
 /// Σ exp(score) = exp(maximum)·sum. Scores of −∞ add nothing; NaN makes `sum` NaN.
@@ -258,8 +261,9 @@ struct ReducedOutputs {
 
 // ---- parts -----------------------------------------------------------------------------------------------------------
 
-/// What kernels that compute scores themselves ask of every call.
-inline Status computes_scores(const Reduction& p) {
+/// What kernels that compute scores themselves ask of every call. One that leaves out what ranges leave out says that it takes them.
+inline Status computes_scores(const Reduction& p, bool takes_ranges = false) {
+  if (p.ranges && !takes_ranges) return {Decline::other, "takes all pairs of rows and columns, the call has ranges"};
   if (!p.score_kernel.empty())
     return {Decline::name, "computes its scores itself, the call names '" + std::string(p.score_kernel) + "' for them"};
   if (!p.program) return {Decline::epilogue, "the epilogue is a functor; this kernel takes those of the closed set"};
@@ -429,27 +433,135 @@ inline std::array<Range, 3> unlike_parts(std::int64_t extent, std::int64_t size)
           Range{extent - rest, size < extent ? rest : 0}};
 }
 
-/// What the contraction's kernels say of the strips of a shape, and `with_products` of products_of_strip(): the seconds of a full one, and the
-/// bytes that any of them takes. Nothing has memory yet.
+/// What a row meets: all columns, or those of its ranges, perhaps without itself.
+struct RowColumns {
+  const RowInterval* parts;  // null: no ranges
+  std::int64_t part_count, columns;
+  const ColumnInterval* intervals;
+  bool exclude_self;
+
+  static RowColumns of(const Reduction& p) {
+    if (!p.ranges) return {nullptr, 0, p.n, nullptr, p.exclude_self};
+    return {p.ranges->parts, p.ranges->part_count, p.n, p.ranges->part_columns, p.exclude_self};
+  }
+  /// Calls use(n, lane) for each column n of row m, ascending.
+  template <class Use>
+  RIGEL_MEMBER void for_each(std::int64_t m, const Use& use) const {
+    if (!parts) return in(0, columns, m, use);
+    const RowInterval& rows = interval_of_row(parts, part_count, m);
+    for (std::int64_t i = rows.list; i < rows.list_end; ++i) in(intervals[i].first, intervals[i].end, m, use);
+  }
+
+ private:
+  template <class Use>
+  RIGEL_MEMBER void in(std::int64_t first, std::int64_t end, std::int64_t m, const Use& use) const {
+    for (std::int64_t n = first; n < end; ++n)
+      if (!exclude_self || n != m) use(n, static_cast<int>((n - first) % lanes));
+  }
+};
+
+/// Rows and columns of some matrices' scores that are computed at a time; and whether its rows' first, and their last one. Of rows that meet no
+/// columns there is one without columns.
+struct StripPart {
+  Range matrices, rows, columns;
+  bool is_first, is_last;
+};
+/// Calls use(part) for all parts of a call, the columns of some rows in ascending order; until it returns false.
+template <class Use>
+void for_each_strip_part(const Reduction& p, const StripShape& shape, const Use& use) {
+  const RowInterval all_rows{0, p.m, 0, 1, p.n};
+  const ColumnInterval all_columns{0, p.n, 0};
+  const std::span<const RowInterval> intervals = p.ranges ? std::span(p.ranges->rows) : std::span(&all_rows, 1);
+  const ColumnInterval* const columns = p.ranges ? p.ranges->columns.data() : &all_columns;
+  const auto of_rows = [&](Range matrices, Range rows, const RowInterval& interval) {
+    if (interval.columns == 0) return use(StripPart{matrices, rows, {0, 0}, true, true});
+    for (std::int64_t i = interval.list; i < interval.list_end; ++i)
+      for (std::int64_t n = columns[i].first; n < columns[i].end; n += shape.columns) {
+        const std::int64_t count = std::min(shape.columns, columns[i].end - n);
+        const bool is_first = i == interval.list && n == columns[i].first,
+                   is_last = i + 1 == interval.list_end && n + count == columns[i].end;
+        if (!use(StripPart{matrices, rows, {n, count}, is_first, is_last})) return false;
+      }
+    return true;
+  };
+  for (std::int64_t l = 0; l < p.batch; l += shape.matrices)
+    for (const RowInterval& interval : intervals)
+      for (std::int64_t m = interval.first; m < interval.end; m += shape.rows)
+        if (!of_rows({l, std::min(shape.matrices, p.batch - l)}, {m, std::min(shape.rows, interval.end - m)}, interval))
+          return;
+}
+
+/// What the contraction's kernels say of a strip, and `with_products` of products_of_strip(). Nothing has memory yet.
+inline PartNeeds needs_of_strip(const Reduction& p, const StripShape& shape, const StripPart& part, bool with_products) {
+  void* const address = reinterpret_cast<void*>(workspace_alignment);  // aligned as workspaces are
+  PartNeeds needs = needs_of_part(ScorePart(p, part.matrices, part.rows, part.columns, shape, {.data = address}).problem());
+  if (!needs.status || !with_products) return needs;
+  const PartNeeds products = needs_of_part(products_of_strip(p, part.matrices, part.rows, part.columns, shape, address));
+  return {products.status, needs.seconds + products.seconds, std::max(needs.bytes, products.bytes)};
+}
+
+/// The same with ranges: the mean seconds of a strip. Strips are of all sizes. Some of them are asked, evenly spread; all, if the call names the kernel
+/// of their scores, since else some kernel covers each of them.
+inline PartNeeds needs_of_ranges(const Reduction& p, const StripShape& shape, bool with_products) {
+  constexpr std::int64_t most_asked = 64;
+  std::int64_t count = 0, asked = 0;
+  for_each_strip_part(p, shape, [&](const StripPart& part) {
+    count += part.columns.count > 0;
+    return true;
+  });
+  const std::int64_t step = p.score_kernel.empty() ? (count + most_asked - 1) / most_asked : 1;
+  PartNeeds needs;
+  std::int64_t number = 0;
+  for_each_strip_part(p, shape, [&](const StripPart& part) {
+    if (part.columns.count == 0 || number++ % step != 0) return true;
+    const PartNeeds own = needs_of_strip(p, shape, part, with_products);
+    needs.status = own.status;
+    needs.seconds += own.seconds;
+    needs.bytes = std::max(needs.bytes, own.bytes);
+    ++asked;
+    return static_cast<bool>(own.status);
+  });
+  if (asked > 0) needs.seconds /= static_cast<double>(asked);
+  return needs;
+}
+
+/// What the contraction's kernels say of the strips of a shape: the seconds of a full one, and the bytes that any of them takes.
 inline PartNeeds needs_of_strips(const Reduction& p, const StripShape& shape, bool with_products = false) {
   if (p.batch == 0 || p.m == 0 || p.n == 0) return {};
-  void* const address = reinterpret_cast<void*>(workspace_alignment);  // aligned as workspaces are
+  if (p.ranges) return needs_of_ranges(p, shape, with_products);
   PartNeeds needs;
   for (const Range matrices : unlike_parts(p.batch, shape.matrices))
     for (const Range rows : unlike_parts(p.m, shape.rows))
       for (const Range columns : unlike_parts(p.n, shape.columns)) {
         if (matrices.count == 0 || rows.count == 0 || columns.count == 0) continue;
         const bool is_full = matrices.first == 0 && rows.first == 0 && columns.first == 0;
-        const auto add = [&](const PartNeeds& part) {
-          if (!part.status) needs.status = part.status;
-          if (is_full) needs.seconds += part.seconds;
-          needs.bytes = std::max(needs.bytes, part.bytes);
-        };
-        add(needs_of_part(ScorePart(p, matrices, rows, columns, shape, {.data = address}).problem()));
-        if (needs.status && with_products) add(needs_of_part(products_of_strip(p, matrices, rows, columns, shape, address)));
+        const PartNeeds part = needs_of_strip(p, shape, {matrices, rows, columns, true, true}, with_products);
+        if (is_full) needs.seconds = part.seconds;
+        needs.bytes = std::max(needs.bytes, part.bytes);
+        needs.status = part.status;
         if (!needs.status) return needs;
       }
   return needs;
+}
+/// How many strips a call has, in full ones.
+inline double strips_of(const Reduction& p, const StripShape& shape) {
+  if (p.ranges) {
+    double count = 0;
+    for_each_strip_part(p, shape, [&](const StripPart&) {
+      ++count;
+      return true;
+    });
+    return count;
+  }
+  const auto share = [](std::int64_t all, std::int64_t part) {
+    return std::max(static_cast<double>(all) / static_cast<double>(part), 1.);
+  };
+  return share(p.batch, shape.matrices) * share(p.m, shape.rows) * share(p.n, shape.columns);
+}
+/// Scores of a call.
+inline double scores_of(const Reduction& p) {
+  const double pairs = p.ranges ? static_cast<double>(p.ranges->pairs) : static_cast<double>(p.m) * static_cast<double>(p.n);
+  return static_cast<double>(p.batch) * pairs;
 }
 
 /// Where a strip lies: its first matrix, row and column, and its extents.
@@ -463,18 +575,13 @@ struct Strip {
 /// scores are at the beginning of the workspace. Rows without columns get one empty strip.
 template <class Reduce>
 void for_each_strip(const Reduction& p, const StripShape& shape, const Workspace& workspace, const Reduce& reduce) {
-  const std::int64_t batch = p.batch, all_rows = p.m, all_columns = p.n;
-  for (std::int64_t l = 0; l < batch; l += shape.matrices)
-    for (std::int64_t m = 0; m < all_rows; m += shape.rows) {
-      const std::int64_t matrices = std::min(shape.matrices, batch - l), rows = std::min(shape.rows, all_rows - m);
-      std::int64_t n = 0;
-      do {
-        const std::int64_t columns = std::min(shape.columns, all_columns - n);
-        if (columns > 0) run_part(ScorePart(p, {l, matrices}, {m, rows}, {n, columns}, shape, workspace).problem());
-        reduce(Strip{l, m, n, matrices, rows, columns, shape.pitch, n == 0, n + columns >= all_columns});
-        n += shape.columns;
-      } while (n < all_columns);
-    }
+  for_each_strip_part(p, shape, [&](const StripPart& part) {
+    const auto& [matrices, rows, columns, is_first, is_last] = part;
+    if (columns.count > 0) run_part(ScorePart(p, matrices, rows, columns, shape, workspace).problem());
+    reduce(Strip{matrices.first, rows.first, columns.first, matrices.count, rows.count, columns.count, shape.pitch, is_first,
+                 is_last});
+    return true;
+  });
 }
 
 /// Element (l, n, d) of V, which is exact in double.

@@ -51,12 +51,16 @@ inline Status text_finish_supports(const Contraction& p, Scalar result) {
   return {};
 }
 
+/// How sums over parts of K become one: ⊕ is that of a compiled semiring, with the same identity, and C receives the sum as it is.
+enum class TextJoin : std::uint8_t { none, sum, minimum, maximum };
+
 /// What a backend needs to know about a semiring from text.
 struct TextFacts {
   const SemiringInfo* info = nullptr;
   TextForm form = TextForm::plain;
   bool calls_functions = false;      // whose last bits differ between platforms
   bool has_long_operations = false;  // whose code takes dozens of instructions, or which are many
+  TextJoin join = TextJoin::none;
 };
 
 /// The loops of a semiring from text, compiled. `functions` are those of TextLoops::roots, or a kernel of a GPU; `code` keeps them in

@@ -7,7 +7,7 @@ from . import _core
 from ._arrays import type_code
 from ._errors import InvalidArgument
 from ._options import chosen, options
-from ._semiring import of_call
+from ._semiring import epilogue_of_call, of_call
 from .epilogue import steps_of
 
 _REDUCERS = {"minimum": 1, "maximum": 2, "smallest": 3, "largest": 4, "sum": 5, "log_sum_exp": 6, "count_below": 7}
@@ -41,8 +41,8 @@ def contract(a, b, semiring="min_plus", *, epilogue=None, out=None, accumulate=F
     semiring : str or Semiring
         One of your own, or plus_times, min_plus, max_plus, max_min, min_max, max_times, min_times, log_plus, or_and, xor_and, l1, l2_squared, linf, lp, hamming,
         bit_hamming, bit_jaccard.
-    epilogue : steps of `rigel_semirings.epilogue`
-        Applied to each result before it is stored.
+    epilogue : steps of `rigel_semirings.epilogue`, or an `Epilogue` of your own
+        Applied to each result before it is stored. One of your own goes with a `Semiring` and with plus_times.
     out : array of shape (…, M, N)
         Where results go, in its type; it overlaps no operand.
     accumulate : bool
@@ -84,7 +84,7 @@ def contract(a, b, semiring="min_plus", *, epilogue=None, out=None, accumulate=F
         raise InvalidArgument("accumulate is True and out is None, expected what the sums start with")
     semiring, parameters = of_call(semiring, parameters)
     return _core.contract(a, b, out, semiring, parameters, 0 if accumulator is None else type_code(accumulator, "accumulator"),
-                          accumulate, may_cancel, steps_of(epilogue), 0 if dtype is None else type_code(dtype, "dtype"),
+                          accumulate, may_cancel, epilogue_of_call(epilogue), 0 if dtype is None else type_code(dtype, "dtype"),
                           options(kernel, require, precision))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Semirings of the user's own, from text or from Python functions: Rigel compiles them in process.
+"""Semirings and epilogues of the user's own, from text or from Python functions: Rigel compiles them in process.
 
 A function becomes text by tracing: it is called once with symbols, which record what is done with them.
 """
@@ -9,14 +9,16 @@ import keyword
 import math
 import numbers
 import re
+import types
 
 from . import _core
 from ._arrays import type_code
 from ._errors import InvalidArgument, Unsupported
+from .epilogue import steps_of
 
-# The texts of a semiring, what each is over, and those that may read k, the summation index.
-_MEMBERS = {"multiply": ("a", "b"), "add": ("x", "y"), "identity": (), "step": ("x", "a", "b"), "result": ("x",)}
-_INDEXED = ("multiply", "step")
+# The texts of a semiring, and that of an epilogue; what each is over; and what some may read in addition: the summation index, a place in C.
+_MEMBERS = {"multiply": ("a", "b"), "add": ("x", "y"), "identity": (), "step": ("x", "a", "b"), "result": ("x",), "body": ("x",)}
+_PLACES = {"multiply": ("k",), "step": ("k",), "body": ("m", "n")}
 
 
 # ---- powers in texts ---------------------------------------------------------------------------------------------------------------
@@ -88,7 +90,7 @@ def _power(base, exponent):
     return products[whole].format(factor) if whole in products and len(base) <= longest else f"pow({base}, {whole})"
 
 
-def without_powers(text):
+def without_powers(text, owner="Semiring"):
     """The text with a product or a function's call for each x**p, which binds as in Python: -a**2 is -(a**2), and a**b**c is a**(b**c)."""
     tokens = _TOKEN.findall(text)
     while "**" in tokens:
@@ -97,7 +99,7 @@ def without_powers(text):
             begin, end = _before(tokens, at), _after(tokens, at)
             if begin < 0 or end < 0:
                 line = "".join(tokens[:at]).count("\n") + 1
-                raise InvalidArgument(f"Semiring: line {line} of '{text}': '**' stands between two operands, expected x**p")
+                raise InvalidArgument(f"{owner}: line {line} of '{text}': '**' stands between two operands, expected x**p")
             if "**" not in tokens[begin:at]:
                 break
         base, power = "".join(tokens[begin:at]).strip(), "".join(tokens[at + 1:end]).strip()
@@ -299,36 +301,125 @@ def _bare(text):
     return text
 
 
-def _traced(function, member, parameters):
-    """The text of a function. Arguments after those of the member are `k`, without a default, and hyperparameters, whose defaults go into
-    `parameters`."""
+def _accumulated(value, fields):
+    """The text's accumulator of what a function returns: a number, or one for each field."""
+    if not fields:
+        return _number(value)
+    if isinstance(value, types.SimpleNamespace):
+        value = vars(value)
+    if isinstance(value, dict) and value.keys() == fields.keys():
+        value = [value[name] for name in fields]
+    if not isinstance(value, (tuple, list)) or len(value) != len(fields):
+        raise InvalidArgument(f"Semiring: a traced function returns {value!r}, expected a number for each field: {', '.join(fields)}")
+    template = ", ".join(f".{name} = {{{place}}}" for place, name in enumerate(fields))
+    return Symbol("{{" + template + "}}", tuple(map(_number, value)))
+
+
+def _traced(function, member, parameters, fields=(), owner="Semiring"):
+    """The text of a function. Arguments after those of the member are places, without a default, and hyperparameters, whose defaults go into
+    `parameters`. An accumulator of several fields has them as attributes."""
     over = _MEMBERS[member]
     try:
         arguments = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        raise Unsupported(f"Semiring: {member} is {function!r}, whose arguments are not known, expected a function of Python") from None
+        raise Unsupported(f"{owner}: {member} is {function!r}, whose arguments are not known, expected a function of Python") from None
     wanted = f"({', '.join([*over, '…'])})" if over else "()"
     positional = [one for one in arguments if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     if len(positional) < len(over) or any(one.default is not one.empty for one in positional[:len(over)]):
-        raise InvalidArgument(f"Semiring: {member} takes {inspect.signature(function)}, expected {wanted}")
-    values = [Symbol(name) for name in over]
+        raise InvalidArgument(f"{owner}: {member} takes {inspect.signature(function)}, expected {wanted}")
+    values = [types.SimpleNamespace(**{field: Symbol(f"{name}.{field}") for field in fields}) if fields and name in "xy" else Symbol(name)
+              for name in over]
     named = {}
     for one in arguments[len(over):]:
-        if one.name == "k" and member in _INDEXED and one.default is one.empty and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
-            named["k"] = Symbol("k")
+        if (one.name in _PLACES.get(member, ()) and one.default is one.empty
+                and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)):
+            named[one.name] = Symbol(one.name)
             continue
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.POSITIONAL_ONLY) or (one.default is one.empty and one.name not in parameters):
-            raise InvalidArgument(f"Semiring: {member} takes '{one}' after {wanted}, expected a hyperparameter with a value")
+            raise InvalidArgument(f"{owner}: {member} takes '{one}' after {wanted}, expected a hyperparameter with a value")
         if one.default is not one.empty:
             parameters.setdefault(one.name, one.default)
         named[one.name] = Symbol(one.name)
-    return text_of(_number(function(*values, **named)), {*parameters, *named})
+    root = _accumulated(function(*values, **named), () if member in ("result", "body") else fields)
+    return text_of(root, {*parameters, *named})
+
+
+def _texts_of(given, parameters, fields=(), owner="Semiring"):
+    """The texts of members, each a text or a function."""
+    texts = {}
+    for member, text in given.items():
+        if callable(text):
+            texts[member] = _traced(text, member, parameters, fields, owner)
+        elif isinstance(text, str):
+            texts[member] = without_powers(text, owner)
+        else:
+            raise Unsupported(f"{owner}: {member} is {text!r}, expected a str or a function")
+    for one in parameters:
+        if hasattr(Semiring, one) or hasattr(Epilogue, one) or keyword.iskeyword(one):
+            raise InvalidArgument(f"{owner}: a hyperparameter is called {one!r}, which has another meaning")
+    return texts
+
+
+def _name_of(name, function):
+    if name is None:
+        name = getattr(function, "__name__", "text")
+        if not re.fullmatch(r"[A-Za-z_]\w{0,63}", name, re.ASCII):
+            name = "text"
+    return name
+
+
+def _kind(kind, what):
+    """1 for float, 2 for int."""
+    if kind not in (float, int):
+        raise Unsupported(f"Semiring: {what} is {kind!r}, expected float or int")
+    return 1 if kind is float else 2
+
+
+class _WithParameters:
+    """What semirings and epilogues have in common: texts, and hyperparameters as attributes."""
+
+    __slots__ = ("_core", "_name", "_parameters", "_texts")
+
+    @property
+    def name(self):
+        """The name in explanations and messages."""
+        return self._name
+
+    @property
+    def parameters(self):
+        """The hyperparameters and their values, a copy."""
+        return dict(self._parameters)
+
+    def __getattr__(self, name):
+        if not name.startswith("_"):
+            if name in self._texts:
+                return self._texts[name]
+            if name in self._parameters:
+                return self._parameters[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __setattr__(self, name, value):
+        if name not in self._parameters:
+            raise AttributeError(f"{type(self).__name__.lower()} {self._name!r} has no hyperparameter {name!r}, expected "
+                                 f"{', '.join(self._parameters) or 'none'}")
+        self._parameters[name] = _value(name, value)
+
+    def __dir__(self):
+        return [*super().__dir__(), *self._texts, *self._parameters]
+
+    def __repr__(self):
+        shown = {member: repr(text) for member, text in self._texts.items() if text}
+        shown |= self._shown() | {one: repr(value) for one, value in self._parameters.items()}
+        return f"{type(self).__name__}({', '.join(f'{one}={text}' for one, text in shown.items())})"
+
+    def _shown(self):
+        return {}
 
 
 # ---- the class ---------------------------------------------------------------------------------------------------------------------
 
 
-class Semiring:
+class Semiring(_WithParameters):
     """A semiring of your own: C(…,m,n) = result( ⊕_k A(…,m,k) ⊗ B(…,k,n) ) with ⊗ and ⊕ from text, or from functions.
 
     Rigel compiles it in process when a call first needs it, and keeps what it has compiled on disk. docs/runtime.md has the language.
@@ -350,6 +441,11 @@ class Semiring:
         In `explain` and messages: letters, digits and '_'; by default that of the function.
     commutative : bool
         a ⊗ b = b ⊗ a, which lets kernels compute the transpose.
+    fields : dict
+        The fields of an accumulator of 2 to 4 numbers, each float or int: ``{"value": float, "index": int}``. Texts write it in braces,
+        ``{a + b, k}``, and read ``x.value``; functions return a tuple or a dict. `identity` and `result` must be given.
+    result_type : float or int
+        What `result` is, if it is not as the elements are.
     **parameters : numbers
         Hyperparameters, at most 16, that all texts but identity may read. They are attributes: ``s.p = 3`` compiles nothing.
 
@@ -376,36 +472,33 @@ class Semiring:
     'sqrt(((a - b) * (a - b)) + eps)'
     >>> rs.Semiring(multiply=lambda a, b: np.minimum(a, b), add="max(x, y)").multiply
     'min(a, b)'
+    >>> nearest = rs.Semiring(multiply="{a + b, k}", add="y.value < x.value ? y : x", identity="{infinity, -1}", result="x.index",
+    ...                       fields={"value": float, "index": int}, result_type=int)
     >>> soft.eps = 16.0
     >>> soft
     Semiring(multiply='sqrt(((a - b) * (a - b)) + eps)', add='x + y', eps=16.0)
     """
 
-    __slots__ = ("_commutative", "_core", "_name", "_parameters", "_texts")
+    __slots__ = ("_commutative", "_fields", "_result_type")
 
-    def __init__(self, multiply, add="x + y", *, identity="", step="", result="", name=None, commutative=False, **parameters):
+    def __init__(self, multiply, add="x + y", *, identity="", step="", result="", name=None, commutative=False, fields=None, result_type=None,
+                 **parameters):
         given = {"multiply": multiply, "add": add, "identity": identity, "step": step, "result": result}
-        texts = {}
-        for member, text in given.items():
-            if callable(text):
-                texts[member] = _traced(text, member, parameters)
-            elif isinstance(text, str):
-                texts[member] = without_powers(text)
-            else:
-                raise Unsupported(f"Semiring: {member} is {text!r}, expected a str or a function")
-        for one in parameters:
-            if hasattr(Semiring, one) or keyword.iskeyword(one):
-                raise InvalidArgument(f"Semiring: a hyperparameter is called {one!r}, which has another meaning")
-        if name is None:
-            name = getattr(multiply, "__name__", "text")
-            if not re.fullmatch(r"[A-Za-z_]\w{0,63}", name, re.ASCII):
-                name = "text"
-        set_ = super().__setattr__
-        set_("_texts", texts)
-        set_("_name", name)
-        set_("_commutative", bool(commutative))
-        set_("_parameters", {one: _value(one, value) for one, value in parameters.items()})
-        set_("_core", _core.Text(name, tuple(texts.values()), self._parameters, self._commutative))
+        if fields is not None and not isinstance(fields, dict):
+            raise Unsupported(f"Semiring: fields are {fields!r}, expected a dict of names and types, float or int")
+        fields = dict(fields or {})
+        kinds = tuple((field, _kind(kind, f"field {field!r}") == 2) for field, kind in fields.items())
+        result_kind = 0 if result_type is None else _kind(result_type, "result_type")
+        texts = _texts_of(given, parameters, fields)
+        name = _name_of(name, multiply)
+        set_ = object.__setattr__
+        set_(self, "_texts", texts)
+        set_(self, "_name", name)
+        set_(self, "_commutative", bool(commutative))
+        set_(self, "_fields", fields)
+        set_(self, "_result_type", result_type)
+        set_(self, "_parameters", {one: _value(one, value) for one, value in parameters.items()})
+        set_(self, "_core", _core.Text(name, tuple(texts.values()), self._parameters, self._commutative, kinds, result_kind))
         try:
             self._core.check(type_code("float32", "dtype"))
         except InvalidArgument:
@@ -418,42 +511,26 @@ class Semiring:
             raise
 
     @property
-    def name(self):
-        """The name in explanations and messages."""
-        return self._name
-
-    @property
     def commutative(self):
         """Whether a ⊗ b = b ⊗ a."""
         return self._commutative
 
     @property
-    def parameters(self):
-        """The hyperparameters and their values, a copy."""
-        return dict(self._parameters)
+    def fields(self):
+        """The accumulator's fields and their types, a copy; empty if it is a number."""
+        return dict(self._fields)
 
-    def __getattr__(self, name):
-        if not name.startswith("_"):
-            if name in self._texts:
-                return self._texts[name]
-            if name in self._parameters:
-                return self._parameters[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    @property
+    def result_type(self):
+        """What `result` is, float or int; None: as the elements are."""
+        return self._result_type
 
-    def __setattr__(self, name, value):
-        if name not in self._parameters:
-            raise AttributeError(f"semiring {self._name!r} has no hyperparameter {name!r}, expected {', '.join(self._parameters) or 'none'}")
-        self._parameters[name] = _value(name, value)
-
-    def __dir__(self):
-        return [*super().__dir__(), *self._texts, *self._parameters]
-
-    def __repr__(self):
-        texts = {member: text for member, text in self._texts.items() if text}
-        return f"Semiring({', '.join(f'{one}={value!r}' for one, value in {**texts, **self._parameters}.items())})"
+    def _shown(self):
+        shown = {"fields": f"{{{', '.join(f'{one!r}: {kind.__name__}' for one, kind in self._fields.items())}}}"} if self._fields else {}
+        return shown if self._result_type is None else shown | {"result_type": self._result_type.__name__}
 
     def __reduce__(self):
-        return _restored, (self._texts, self._name, self._commutative, self._parameters)
+        return _restored, (self._texts, self._name, self._commutative, self._parameters, self._fields, self._result_type)
 
     def compile(self, dtype="float32", like=None):
         """Compiles it for a type of elements, and for the device of the array `like` or for the host, so that no call has to.
@@ -468,8 +545,85 @@ class Semiring:
         return dict(zip(("compiled", "from_disk", "from_memory"), _core.text_statistics()))
 
 
-def _restored(texts, name, commutative, parameters):
-    return Semiring(**texts, name=name, commutative=commutative, **parameters)
+def _restored(texts, name, commutative, parameters, fields=None, result_type=None):
+    return Semiring(**texts, name=name, commutative=commutative, fields=fields, result_type=result_type, **parameters)
+
+
+class Epilogue(_WithParameters):
+    """An epilogue of your own for `contract`: what the output receives of each result, from text or from a function.
+
+    Rigel compiles it in process when a call first needs it: on GPUs into the kernels themselves, those of tensor cores for plus_times of float16,
+    bfloat16 and float32. docs/runtime.md has the language.
+
+    Parameters
+    ----------
+    body : str or function
+        Over `x`, the result of a sum, and its row `m` and column `n` in the output, which a function takes as arguments without a default.
+        As of `Semiring`, ``x**n`` is a power.
+    name : str
+        In messages: letters, digits and '_'; by default that of the function.
+    **parameters : numbers
+        Hyperparameters, at most 16. They are attributes: ``e.slope = 0.1`` compiles nothing. Those of a function have their values as defaults.
+
+    It goes with a `Semiring` and with "plus_times". `x` is float32 of float16 and bfloat16, and else has the type of the results without
+    an epilogue, as the output has if it is neither given nor has a `dtype`.
+
+    Raises
+    ------
+    InvalidArgument (a ValueError), Unsupported (a TypeError)
+        As of `Semiring`.
+
+    Examples
+    --------
+    >>> import numpy as np, rigel_semirings as rs
+    >>> leaky = rs.Epilogue("x > 0 ? x : slope * x", slope=0.01)
+    >>> leaky.slope = 0.5
+    >>> leaky
+    Epilogue(body='x > 0 ? x : slope * x', slope=0.5)
+    >>> rs.Epilogue(lambda x, n, w=2.0: np.where(x > n, x, w * x)).body
+    '(x > n) ? x : (w * x)'
+    """
+
+    __slots__ = ()
+
+    def __init__(self, body, *, name=None, **parameters):
+        texts = _texts_of({"body": body}, parameters, owner="Epilogue")
+        if re.search(r"\bbatch\b", texts["body"]):
+            raise InvalidArgument("Epilogue: body reads 'batch', expected x, m, n and hyperparameters: a batch of several dimensions may run in parts")
+        set_ = object.__setattr__
+        set_(self, "_texts", texts)
+        set_(self, "_name", _name_of(name, body))
+        set_(self, "_parameters", {one: _value(one, value) for one, value in parameters.items()})
+        set_(self, "_core", _core.TextEpilogue(self._name, texts["body"], self._parameters))
+        code = type_code("float32", "dtype")
+        try:
+            self._core.check(code, code)
+        except InvalidArgument:
+            integer = type_code("int32", "dtype")
+            try:  # bits and shifts are of integers
+                self._core.check(integer, integer)
+            except InvalidArgument:
+                pass
+            else:
+                return
+            raise
+
+    def __reduce__(self):
+        return _restored_epilogue, (self._texts["body"], self._name, self._parameters)
+
+    def compile(self, semiring=None, dtype="float32", like=None):
+        """Compiles what calls with a `Semiring` need, or with plus_times, for a type of elements, and for the device of the array `like` or for
+        the host, so that no call has to.
+
+        Raises Unsupported (a TypeError) if librigel_runtime.so, which compiles texts, is missing.
+        """
+        if semiring is not None and not isinstance(semiring, Semiring):
+            raise Unsupported(f"Epilogue.compile: semiring is {semiring!r}, expected a Semiring, or None for plus_times")
+        self._core.compile(None if semiring is None else semiring._core, type_code(dtype, "dtype"), like)
+
+
+def _restored_epilogue(body, name, parameters):
+    return Epilogue(body, name=name, **parameters)
 
 
 def _value(name, value):
@@ -479,13 +633,13 @@ def _value(name, value):
         raise Unsupported(f"{name} is {value!r}, expected a number") from None
 
 
-def semiring(function=None, /, *, add="x + y", identity="", step="", result="", name=None, commutative=False):
+def semiring(function=None, /, *, add="x + y", identity="", step="", result="", name=None, commutative=False, fields=None, result_type=None):
     """A `Semiring` from a function, as a decorator: the function is ⊗, and its arguments after `a` and `b` are hyperparameters, but for `k`.
 
     Parameters
     ----------
     function : function of a, b, if it takes it, k, the summation index, and hyperparameters with defaults
-    add, identity, step, result, name, commutative : as of `Semiring`
+    add, identity, step, result, name, commutative, fields, result_type : as of `Semiring`
 
     Returns
     -------
@@ -509,12 +663,18 @@ def semiring(function=None, /, *, add="x + y", identity="", step="", result="", 
     >>> weighted.w
     2.0
     """
-    options = {"identity": identity, "step": step, "result": result, "name": name, "commutative": commutative}
+    options = {"identity": identity, "step": step, "result": result, "name": name, "commutative": commutative, "fields": fields,
+               "result_type": result_type}
     if function is None:
         return lambda one: Semiring(one, add, **options)
     if not callable(function):
         raise Unsupported(f"semiring is called with {function!r}, expected a function; texts go to Semiring(multiply=…)")
     return Semiring(function, add, **options)
+
+
+def epilogue_of_call(given):
+    """What the extension takes of an epilogue: steps, or a text with its hyperparameters."""
+    return (given._core, given._parameters) if isinstance(given, Epilogue) else steps_of(given)
 
 
 def of_call(given, parameters):

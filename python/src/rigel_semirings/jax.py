@@ -162,7 +162,7 @@ _texts = {}  # stays, as programs of XLA's do
 def _key(semiring, array):
     """The name of a semiring from text in programs of XLA's: its texts."""
     texts = {member: getattr(semiring, member) for member in ("multiply", "add", "identity", "step", "result")}
-    key = repr((semiring.name, texts, semiring.parameters, semiring.commutative))
+    key = repr((semiring.name, texts, semiring.parameters, semiring.commutative, semiring.fields, semiring.result_type))
     _texts[key] = semiring._core
     _core.keep_text(key, semiring._core, _code(array, "a"))
     return key
@@ -172,7 +172,11 @@ def _contract_type(call, a):
     """The type of results, and whether they are bool."""
     if call.dtype is not None:
         return np.dtype(call.dtype)
-    if call.text or jnp.issubdtype(a.dtype, jnp.floating):
+    if call.text:
+        own = _code(a, "a")
+        code = _texts[call.text].result_type(own)
+        return a.dtype if code == own else np.dtype(NAMES[code])
+    if jnp.issubdtype(a.dtype, jnp.floating):
         return a.dtype
     code = _core.result_type(call.semiring, _code(a, "a"))
     return a.dtype if a.dtype == bool and code == CODES["uint8"] else np.dtype(NAMES[code])
