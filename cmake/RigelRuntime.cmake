@@ -137,7 +137,7 @@ foreach(level IN LISTS levels)
 endforeach()
 
 # The kernels for GPUs, which need the headers of a CUDA toolkit, whatever Kokkos this build has. They are for the least architecture,
-# and are not optimised: that happens once a text is linked in.
+# and are optimised but for what the texts say.
 set(RIGEL_RUNTIME_CUDA "AUTO" CACHE STRING
   "The CUDA toolkit for kernels from text: its folder, AUTO: that of Kokkos or one that is found, or OFF: librigel_runtime.so has none")
 set(toolkit ${RIGEL_RUNTIME_CUDA})
@@ -166,7 +166,7 @@ macro(rigel_gpu_bitcode name architecture template)
   endif()
   add_custom_command(OUTPUT ${stem}.bc DEPFILE ${stem}.d DEPENDS ${source}
     COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${CMAKE_CXX_COMPILER} -std=c++20 -x cuda --cuda-path=${toolkit} -Wno-unknown-cuda-version
-      --cuda-device-only --offload-arch=${architecture} -O3 -DNDEBUG -ffp-contract=off -Xclang -disable-llvm-passes -Wall -Wextra
+      --cuda-device-only --offload-arch=${architecture} -O3 -DNDEBUG -ffp-contract=off -Wall -Wextra
       -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/include
       -MD -MT ${stem}.bc -MF ${stem}.d -emit-llvm -c ${source} -o ${stem}.bc
     COMMENT "Bitcode of the kernels for texts on GPUs: ${name}" VERBATIM)

@@ -133,7 +133,8 @@ TEST_CASE("text epilogue: PTX of the tiles of tensor cores") {
   std::string reason;
   const RigelRuntime& runtime = *rigel::runtime::library(reason);
   const std::string source =
-      "extern \"C\" float rigel_text_epilogue(float x, long m, long n, long batch, const float* parameters) noexcept {\n"
+      "extern \"C\" __attribute__((always_inline)) float rigel_text_epilogue(float x, long m, long n, long batch, "
+      "const float* parameters) noexcept {\n"
       "  return x * parameters[1] + (m - n) * batch;\n}\n";
   const auto compile = [&](const char* tiles, const char* level, std::size_t kernel, std::string& ptx) {
     RigelSource request{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Source → LLVM module (Clang, in process) → linked with the loops' bitcode → optimised → object file → loaded by ORC. For a GPU the
-// bitcode is that of one kernel, and the result is PTX.
+// Source → LLVM module (Clang, in process) → linked with the loops' bitcode → optimised → object file → loaded by ORC.
+// For a GPU: source → LLVM module → optimised with the functions it calls → inlined in one kernel, which is optimised already → PTX.
 #include "interface.hpp"
 
 #include "bitcode.hpp"
@@ -23,14 +23,22 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/OptBisect.h>
 #include <llvm/Linker/Linker.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/xxhash.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/IPO/AlwaysInliner.h>
 #include <llvm/Transforms/IPO/GlobalDCE.h>
 #include <llvm/Transforms/IPO/Internalize.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Scalar/SROA.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -78,6 +86,8 @@ constexpr const char* target_of_gpus = "nvptx64-nvidia-cuda";
 // The version of PTX, that of CUDA 11.8, which is the first to know sm_90, and of 12.0, the first to know sm_90a: drivers since then take
 // it.
 const char* features_of(llvm::StringRef level) { return level == "sm_90a" ? "+ptx80" : "+ptx78"; }
+
+constexpr llvm::StringRef kernel_name = "rigel_text_kernel";
 
 bool is_gpu(llvm::StringRef level) { return level.starts_with("sm_"); }
 
@@ -169,38 +179,80 @@ std::unique_ptr<llvm::Module> front_end(llvm::StringRef source, llvm::StringRef 
 }
 
 std::unique_ptr<llvm::TargetMachine> machine_for(llvm::StringRef level, std::string& messages) {
-  const llvm::Triple triple(is_gpu(level) ? target_of_gpus : target);
+  const bool for_gpu = is_gpu(level);
+  const llvm::Triple triple(for_gpu ? target_of_gpus : target);
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, messages);
   if (!found) return nullptr;
+  // More would only number values twice in PTX, as ptxas does again.
+  const auto effort = for_gpu ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Aggressive;
   return std::unique_ptr<llvm::TargetMachine>(
-      found->createTargetMachine(triple, processor_of(level), is_gpu(level) ? features_of(level) : "", llvm::TargetOptions(),
-                                 llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+      found->createTargetMachine(triple, processor_of(level), for_gpu ? features_of(level) : "", llvm::TargetOptions(),
+                                 llvm::Reloc::PIC_, llvm::CodeModel::Small, effort));
 }
+
+// Leaves two passes before the emission of PTX out, which take time quadratic in additions of integers: two thirds of it in a kernel of
+// sums of these. Loops of kernels gain nothing by them.
+class Gate : public llvm::OptPassGate {
+ public:
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override {
+    return pass != "slsr" && pass != "nary-reassociate";
+  }
+  bool isEnabled() const override { return true; }
+};
+
+// LLVM's passes and their analyses for a target.
+class Passes {
+ public:
+  explicit Passes(llvm::TargetMachine& machine) : builder(&machine, tuning()) {
+    builder.registerModuleAnalyses(modules_);
+    builder.registerCGSCCAnalyses(components_);
+    builder.registerFunctionAnalyses(functions_);
+    builder.registerLoopAnalyses(loops_);
+    builder.crossRegisterProxies(loops_, functions_, components_, modules_);
+  }
+  void run(llvm::Module& module) { all.run(module, modules_); }
+
+  llvm::PassBuilder builder;
+  llvm::ModulePassManager all;
+
+ private:
+  static llvm::PipelineTuningOptions tuning() {
+    llvm::PipelineTuningOptions options;
+    options.LoopVectorization = true;
+    options.SLPVectorization = true;
+    return options;
+  }
+
+  llvm::LoopAnalysisManager loops_;
+  llvm::FunctionAnalysisManager functions_;
+  llvm::CGSCCAnalysisManager components_;
+  llvm::ModuleAnalysisManager modules_;
+};
 
 // Keeps the roots and what they need, inlines what the text says, and optimises all of it once.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, const llvm::StringSet<>& kept) {
-  const bool is_gpu = machine.getTargetTriple().isNVPTX();
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = true;
-  tuning.SLPVectorization = true;
-  llvm::PassBuilder builder(&machine, tuning);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  llvm::ModulePassManager passes;
-  // What templates and inline functions became keeps its linkage: a GPU's kernel then is optimised as a compiled one.
-  passes.addPass(llvm::InternalizePass([&](const llvm::GlobalValue& value) {
-    return kept.contains(value.getName()) || (is_gpu && value.hasLinkOnceODRLinkage());
-  }));
-  passes.addPass(llvm::GlobalDCEPass());
-  passes.addPass(builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3));
-  passes.run(module, modules);
+  Passes passes(machine);
+  passes.all.addPass(llvm::InternalizePass([&](const llvm::GlobalValue& value) { return kept.contains(value.getName()); }));
+  passes.all.addPass(llvm::GlobalDCEPass());
+  passes.all.addPass(passes.builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3));
+  passes.run(module);
+}
+
+// Inlines what the text says in a kernel, and cleans up where it stands now. Both are optimised already, and ptxas does the rest.
+void complete(llvm::Module& module, llvm::TargetMachine& machine) {
+  Passes passes(machine);
+  passes.all.addPass(llvm::InternalizePass([](const llvm::GlobalValue& value) { return value.getName() == kernel_name; }));
+  passes.all.addPass(llvm::AlwaysInlinerPass());
+  passes.all.addPass(llvm::GlobalDCEPass());
+  llvm::FunctionPassManager each;
+  each.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  each.addPass(llvm::EarlyCSEPass());
+  // What a power computes of its exponent alone leaves the loops.
+  each.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  each.addPass(llvm::InstCombinePass());
+  each.addPass(llvm::SimplifyCFGPass());
+  passes.all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(each)));
+  passes.run(module);
 }
 
 // What an archive of one file holds: its data after a header of 512 bytes, whose number at 124 is its size. Nothing if it is none.
@@ -242,27 +294,43 @@ llvm::Error failure(const std::string& message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message.c_str());
 }
 
-// What the text defines and all loops of its element and level.
-Linked with_loops(std::unique_ptr<llvm::Module> own, const RigelSource& source) {
-  auto linked = llvm::parseBitcodeFile(buffer_of(*bitcode_of(source.element, source.level)), own->getContext());
-  if (linked && llvm::Linker::linkModules(**linked, std::move(own))) return failure("the text and the loops do not link");
-  return linked;
+// The functions that a table of a module has, in its order.
+void add_kernels(llvm::Constant* table, llvm::SmallVectorImpl<llvm::Function*>& all) {
+  if (auto* const function = llvm::dyn_cast<llvm::Function>(table->stripPointerCasts())) return all.push_back(function);
+  for (unsigned i = 0; llvm::Constant* const part = table->getAggregateElement(i); ++i) add_kernels(part, all);
 }
 
-// The functions that a table of a module has, in its order.
-void add_functions(llvm::Constant* table, llvm::SmallVectorImpl<llvm::Function*>& all) {
-  if (auto* const function = llvm::dyn_cast<llvm::Function>(table->stripPointerCasts())) return all.push_back(function);
-  for (llvm::Value* const part : table->operands()) add_functions(llvm::cast<llvm::Constant>(part), all);
+// So that functions for different architectures may be inlined into each other.
+void forget_processors(llvm::Module& module) {
+  for (llvm::Function& function : module) {
+    function.removeFnAttr("target-cpu");
+    function.removeFnAttr("target-features");
+  }
+}
+
+// What the text defines, optimised with the functions it calls.
+llvm::Error add_functions(llvm::Module& own, llvm::TargetMachine& machine) {
+  llvm::StringSet<> kept;
+  for (const llvm::Function& function : own)
+    if (!function.isDeclaration() && !function.hasLocalLinkage()) kept.insert(function.getName());
+  auto functions = llvm::getLazyBitcodeModule(buffer_of(*bitcode_of("functions", "gpu")), own.getContext());
+  if (!functions) return functions.takeError();
+  if (llvm::Linker::linkModules(own, std::move(*functions), llvm::Linker::LinkOnlyNeeded))
+    return failure("the text and its functions do not link");
+  forget_processors(own);
+  optimise(own, machine, kept);
+  return llvm::Error::success();
 }
 
 // What the text defines, one kernel for a GPU, and what this needs: the bitcode of no other kernel is read.
-Linked with_kernel(std::unique_ptr<llvm::Module> own, const RigelSource& source) {
+Linked with_kernel(std::unique_ptr<llvm::Module> own, const RigelSource& source, llvm::TargetMachine& machine) {
+  if (llvm::Error error = add_functions(*own, machine)) return error;
   auto kernels = llvm::getLazyBitcodeModule(buffer_of(*bitcode_of(source.element, "gpu")), own->getContext());
   if (!kernels) return kernels.takeError();
   const llvm::GlobalVariable* const table = (*kernels)->getNamedGlobal("rigel_text_kernels");
   const llvm::GlobalVariable* const layout = (*kernels)->getNamedGlobal("rigel_text_layout");
   llvm::SmallVector<llvm::Function*> all;
-  if (table && table->hasInitializer()) add_functions(const_cast<llvm::Constant*>(table->getInitializer()), all);
+  if (table && table->hasInitializer()) add_kernels(const_cast<llvm::Constant*>(table->getInitializer()), all);
   const auto* const of_bitcode =
       layout && layout->hasInitializer() ? llvm::dyn_cast<llvm::ConstantInt>(layout->getInitializer()) : nullptr;
   if (source.kernel >= all.size() || !of_bitcode || (source.layout != 0 && of_bitcode->getZExtValue() != source.layout))
@@ -271,25 +339,33 @@ Linked with_kernel(std::unique_ptr<llvm::Module> own, const RigelSource& source)
   auto* const kernel =
       llvm::Function::Create(all[source.kernel]->getFunctionType(), llvm::GlobalValue::ExternalLinkage, name, *own);
   kernel->setCallingConv(all[source.kernel]->getCallingConv());
-  auto functions = llvm::getLazyBitcodeModule(buffer_of(*bitcode_of("functions", "gpu")), own->getContext());
-  if (!functions) return functions.takeError();
-  if (llvm::Linker::linkModules(*own, std::move(*kernels), llvm::Linker::LinkOnlyNeeded) ||
-      llvm::Linker::linkModules(*own, std::move(*functions), llvm::Linker::LinkOnlyNeeded))
+  if (llvm::Linker::linkModules(*own, std::move(*kernels), llvm::Linker::LinkOnlyNeeded))
     return failure("the text and its kernel do not link");
-  own->getFunction(name)->setName("rigel_text_kernel");
-  for (llvm::Function& function : *own) {  // so that all may be inlined into each other
-    function.removeFnAttr("target-cpu");
-    function.removeFnAttr("target-features");
-  }
+  own->getFunction(name)->setName(kernel_name);
+  forget_processors(*own);
+  complete(*own, machine);
   return own;
+}
+
+// What the text defines and all loops of its element and level, optimised.
+Linked with_loops(std::unique_ptr<llvm::Module> own, const RigelSource& source, llvm::TargetMachine& machine) {
+  auto linked = llvm::parseBitcodeFile(buffer_of(*bitcode_of(source.element, source.level)), own->getContext());
+  if (!linked) return linked;
+  if (llvm::Linker::linkModules(**linked, std::move(own))) return failure("the text and the loops do not link");
+  llvm::StringSet<> kept;
+  for (std::size_t i = 0; i < source.root_count; ++i) kept.insert(source.roots[i]);
+  optimise(**linked, machine, kept);
+  return linked;
 }
 
 int compile_here(const RigelSource* source, RigelBytes* object, RigelBytes* messages) {
   initialise();
   std::string text;
+  Gate gate;
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<Findings>(text));
   const bool for_gpu = is_gpu(source->level);
+  if (for_gpu && source->element[0] == 'i') context.setOptPassGate(gate);
   if (for_gpu && !bitcode_of(source->element, "gpu"))
     return give("text.cpp:0:librigel_runtime.so has no kernels for GPUs, as it was built where no CUDA toolkit is", messages,
                 1);
@@ -305,12 +381,8 @@ int compile_here(const RigelSource* source, RigelBytes* object, RigelBytes* mess
   }
   std::unique_ptr<llvm::TargetMachine> machine = machine_for(source->level, text);
   if (!machine) return give("text.cpp:0:" + text, messages, 1);
-  Linked linked = for_gpu ? with_kernel(std::move(own), *source) : with_loops(std::move(own), *source);
+  Linked linked = for_gpu ? with_kernel(std::move(own), *source, *machine) : with_loops(std::move(own), *source, *machine);
   if (!linked) return give(text + "text.cpp:0:" + llvm::toString(linked.takeError()), messages, 1);
-  llvm::StringSet<> kept;
-  for (std::size_t i = 0; i < source->root_count; ++i) kept.insert(source->roots[i]);
-  if (for_gpu) kept.insert("rigel_text_kernel");
-  optimise(**linked, *machine, kept);
   llvm::SmallString<0> emitted;
   llvm::raw_svector_ostream stream(emitted);
   llvm::legacy::PassManager emission;
