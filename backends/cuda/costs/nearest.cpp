@@ -65,7 +65,7 @@ double nearest_many_seconds(const Reduction& p, const NearestManyCall& call) {
                launches = 1 + prepared + call.pieces * (2 * call.strips + 4);
   const double passes = (n * k * size * (1 + prepared / call.strips) + n * call.numbers * 2 * prepared / call.strips) /
                         (pass_share * card.memory_bytes_per_second);
-  const double blocks = std::ceil(m / call.rows), busy = std::min(sms, blocks * most_slices);
+  const double blocks = std::max(std::ceil(m / call.rows), 1.), busy = std::min(sms, blocks * most_slices);
   const double search = seconds_of_block(p, call, 1) * blocks / busy * (1 + 1 / lists_share);
   const double lists = m * ((of_column + of_group * 8 / call.group) * listed + of_row + of_part * call.words) / cycles;
   return card.launch_seconds + launches * card.next_launch_seconds + m * k * size / card.memory_bytes_per_second + passes +

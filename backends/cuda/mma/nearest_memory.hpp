@@ -96,12 +96,12 @@ struct Memory {
     lists.strips.chunks = static_cast<unsigned>(rounded(n, tile_columns) / 32);
     lists.all = n <= lists.capacity && !of_minimum && !lists.has_parts(group);
     if (lists.all) {
-      at.rows = std::min(m, largest);
+      at.rows = std::clamp<std::int64_t>(m, 1, largest);
       return at;
     }
     // A half for the rows that share a strip, the rest for the strip, and for more rows what this leaves.
     const std::int64_t row_bytes = 4 * lists.pitch + static_cast<std::int64_t>(sizeof(RowState)) + 12;
-    const std::int64_t most_rows = std::min(rounded(m, block), largest),
+    const std::int64_t most_rows = std::clamp(rounded(m, block), block, largest),
                        most_tiles = rounded(n, tile_columns) / tile_columns;
     constexpr std::int64_t others = 4096;  // at most of the first arrays, and what is between arrays
     const std::int64_t rest =
