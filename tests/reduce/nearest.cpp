@@ -324,8 +324,12 @@ TEST_CASE_TEMPLATE("assign: points of 16 bits", Exec, RIGEL_TEST_SPACES) {
       check_short<rigel::half, Exec>(static_cast<Kind>(kind), m, (n - 1) / of_host + 1, k, kind % 2 == 0);
       check_short<rigel::bfloat16, Exec>(static_cast<Kind>(kind), m, (n - 1) / of_host + 1, k, kind % 2 == 1);
     }
-  if constexpr (!support::on_host<Exec>)
+  if constexpr (!support::on_host<Exec>) {
     check_short<rigel::bfloat16, Exec>(Kind::ordinary, 200000, 40, 16, false, std::size_t{1} << 20);  // in pieces of rows
+    // Persistent blocks take more than one block of rows, with more tiles than the ring holds, and with fewer.
+    check_short<rigel::half, Exec>(Kind::ordinary, 70000, 400, 7, true);
+    check_short<rigel::bfloat16, Exec>(Kind::ordinary, 35000, 200, 65, false);
+  }
 }
 
 TEST_CASE_TEMPLATE("assign: what cuda.hopper declines goes to another kernel, and explain() says why", Exec,
