@@ -77,15 +77,13 @@ double nearest_many_seconds(const Reduction& p, const NearestManyCall& call) {
 // subtraction in three warps, which copy 32 rows and then add; and the rows that are searched again.
 double least_by_warpgroups_seconds(const Reduction& p, const WarpgroupCall& call) {
   constexpr double launches_after_first = 4;
-  constexpr double share = 0.57, of_comparisons = 0.45;  // of the rates
+  constexpr double of_products = 0.57, of_comparisons = 0.45;  // of the rates
   constexpr double clocks_of_chain = 14, clocks_of_rows = 2500, warps = 3, again = 0.0004, again_share = 0.4;
   const Card& card = card_of(p.execution);
-  const auto number = [](std::int64_t i) { return static_cast<double>(i); };
-  const double m = number(p.m), n = number(p.n), k = number(p.k), size = number(p.a.size),
-               sms = std::max(p.execution.multiprocessors, 1);
+  const double m = number(p.m), n = number(p.n), k = number(p.k), size = number(p.a.size), sms = multiprocessors(p);
   const double columns = std::ceil(n / call.columns) * call.columns, blocks = std::ceil(m / call.rows);
   const double bounds = columns * call.rows;
-  const double products = bounds * call.numbers / (share * card.warpgroup_products),
+  const double products = bounds * call.numbers / (of_products * card.warpgroup_products),
                comparisons = bounds * (2 + 4. / call.group) / (of_comparisons * card.integer_lanes),
                distances = std::ceil(call.rows / 32. / warps) * (clocks_of_rows + clocks_of_chain * k);
   const double search = std::ceil(blocks / sms) * std::max({products, comparisons, distances}) / card.clock,
