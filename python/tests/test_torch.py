@@ -218,6 +218,23 @@ def test_linear_of_16_bits_and_second_derivatives(rand):
         rt.Linear(3, 2, activation="softmax")
 
 
+@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu"])
+def test_linear_has_third_derivatives(rand, activation):
+    own = {"relu": torch.relu, "gelu": torch.nn.functional.gelu, "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+           "silu": torch.nn.functional.silu}[activation]
+    parameters = rand(3, 4, dtype=torch.float32), rand(5, 4, dtype=torch.float32), rand(5, dtype=torch.float32)
+    thirds = []
+    for layer in (lambda *given: rt.linear(*given, activation=activation), lambda *given: own(torch.nn.functional.linear(*given))):
+        value = (layer(*parameters)**3).sum()
+        for _ in range(3):
+            gradients = torch.autograd.grad(value, parameters, create_graph=True)
+            value = sum((one**2).mean() for one in gradients)
+        thirds.append(gradients)
+    for one, other in zip(*thirds, strict=True):
+        largest = other.abs().max()
+        torch.testing.assert_close(one / largest, other / largest, rtol=0, atol=1e-4)
+
+
 def test_linear_under_autocast(rand):
     x = rand(4, 6, dtype=torch.float32)
     layer = rt.Linear(6, 3).to(x.device)

@@ -51,4 +51,12 @@ rigel_code rigel_ranges_create(rigel_handle* handle, std::int64_t m, std::int64_
   });
 }
 
-void rigel_ranges_destroy(rigel_ranges* ranges) { delete ranges; }
+void rigel_ranges_destroy(rigel_ranges* ranges) {
+  if (!ranges) return;
+  guarded("rigel_ranges_destroy", [&] {
+    // Without Kokkos views cannot be destroyed.
+    if (!Kokkos::is_initialized()) return;
+    const OnDevice current(ranges->device);
+    delete ranges;
+  });
+}

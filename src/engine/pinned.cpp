@@ -34,7 +34,17 @@ Pinned::Pinned(const Kernel<Contraction>& kernel, const Contraction& problem) : 
   kernel.cost(kernel, state_->form(), state_->plan);
 }
 
-Pinned::Pinned(std::shared_ptr<const Kernel<Contraction>> kernel, const Contraction& problem) : Pinned(*kernel, problem) {
+namespace {
+
+const Kernel<Contraction>& required(const KernelOwner& kernel) {
+  if (!kernel) throw Error(Code::invalid_argument, "Pinned: the kernel is a null pointer, expected one");
+  return *kernel;
+}
+
+}  // namespace
+
+Pinned::Pinned(std::shared_ptr<const Kernel<Contraction>> kernel, const Contraction& problem)
+    : Pinned(required(kernel), problem) {
   state_->owner = std::move(kernel);
 }
 

@@ -295,6 +295,9 @@ TEST_CASE("providers: kernels live as long as anything uses them") {
   CHECK(values(of_found) == product);
   rigel::run(selected, rigel::problem_of(Exec{}, s, x.a, x.b, of_selected));
   CHECK(values(of_selected) == product);
+  const auto none = caught([&] { Pinned(KernelOwner{}, second); });
+  CHECK(none.code == Code::invalid_argument);
+  CHECK(none.lacks({"Pinned: the kernel is a null pointer"}) == "");
   pinned = nullptr;
   kept = nullptr;
   CHECK(pinned_one.expired());

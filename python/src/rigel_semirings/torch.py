@@ -636,11 +636,19 @@ def _linear_activated_setup(ctx, inputs, output):
     ctx.bias = (None, None) if bias is None else (bias.shape, bias.dtype)
 
 
+def _silu_derivative(grad, z):
+    """torch's own has no derivative."""
+    if not torch.is_grad_enabled():
+        return torch.ops.aten.silu_backward(grad, z)
+    share = torch.sigmoid(z)
+    return grad * share * (1 + z * (1 - share))
+
+
 _DERIVATIVES = {
     "relu": lambda grad, z: grad * (z > 0),
     "gelu": lambda grad, z: torch.ops.aten.gelu_backward(grad, z),
     "gelu_tanh": lambda grad, z: torch.ops.aten.gelu_backward(grad, z, approximate="tanh"),
-    "silu": lambda grad, z: torch.ops.aten.silu_backward(grad, z),
+    "silu": _silu_derivative,
 }
 
 
