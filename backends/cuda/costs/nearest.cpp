@@ -72,13 +72,13 @@ double nearest_many_seconds(const Reduction& p, const NearestManyCall& call) {
          search + lists + sort;
 }
 
-// The launches; X read once, or for each block of rows all of Z from the L2 cache, or what blocks do; of a block of rows whichever takes
-// longest, since they overlap: products, comparisons (two minima for a bound, four operations for a group), or the distance of each row by
-// subtraction in three warps, which copy 32 rows and then add; and the rows that are searched again.
+// The launches; X read once, or for each block of rows all of Z from the L2 cache, or what blocks do; of a block of rows products or comparisons
+// (two minima for a bound, four operations for a group), whichever takes longer, and the distance of each row by subtraction in three warps,
+// which copy 32 rows and then add: they overlap in part, so the norm of both; and the rows that are searched again.
 double least_by_warpgroups_seconds(const Reduction& p, const WarpgroupCall& call) {
   constexpr double launches_after_first = 4;
   constexpr double of_products = 0.57, of_comparisons = 0.45;  // of the rates
-  constexpr double clocks_of_chain = 14, clocks_of_rows = 2500, warps = 3, again = 0.0004, again_share = 0.4;
+  constexpr double clocks_of_chain = 33, clocks_of_rows = 2050, warps = 3, again = 0.0004, again_share = 0.4;
   const Card& card = card_of(p.execution);
   const double m = number(p.m), n = number(p.n), k = number(p.k), size = number(p.a.size), sms = multiprocessors(p);
   const double columns = std::ceil(n / call.columns) * call.columns, blocks = std::ceil(m / call.rows);
@@ -86,7 +86,7 @@ double least_by_warpgroups_seconds(const Reduction& p, const WarpgroupCall& call
   const double products = bounds * call.numbers / (of_products * card.warpgroup_products),
                comparisons = bounds * (2 + 4. / call.group) / (of_comparisons * card.integer_lanes),
                distances = std::ceil(call.rows / 32. / warps) * (clocks_of_rows + clocks_of_chain * k);
-  const double search = std::ceil(blocks / sms) * std::max({products, comparisons, distances}) / card.clock,
+  const double search = std::ceil(blocks / sms) * std::hypot(std::max(products, comparisons), distances) / card.clock,
                l2 = blocks * columns * k * size / card.l2_bytes_per_second,
                memory = m * k * size / card.memory_bytes_per_second;
   const double listed = again * m * n * k * 2 / (again_share * card.float_lanes * card.clock * sms);
