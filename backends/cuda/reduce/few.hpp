@@ -12,7 +12,7 @@ namespace rigel::backends::reduce {
 
 /// Blocks that compute `Rows` rows of S at a time, with `Stages` slabs of `Vectors` vectors of 16 bytes of each column. Those of one row leave
 /// room for a third block on a multiprocessor of compute capability 9.0.
-template <class S, int Rows, int Vectors = 8, int Stages = Rows == 1 ? 3 : 4>
+template <class S, int Rows, int Vectors = 8, int Stages = 3>
 struct Few {
   using T = score_of<S>;
   using Element = typename S::element;

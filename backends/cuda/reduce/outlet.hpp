@@ -379,11 +379,11 @@ RIGEL_FUNCTION Entry<Key> merge(const Block& block, Entry<Key>* list, int count,
   return list[count - 1];
 }
 
-template <class T, int rows_of_tile, int threads>
+template <class T, int rows_of_tile, int threads, int capacity = waiting_entries>
 struct Best {
   using Key = typename Order<T>::Key;
   using One = Entry<Key>;
-  static constexpr int capacity = waiting_entries, warps = threads / 32;
+  static constexpr int warps = threads / 32;
   static constexpr int shared_bytes =
       rows_of_tile * ((capacity + 1) * static_cast<int>(sizeof(One)) + static_cast<int>(sizeof(int)));
 
@@ -412,7 +412,11 @@ struct Best {
 
   template <class Block, int most>
   RIGEL_MEMBER void take(const Block& block, const Part<T, most>& part) const {
-    gather(block, part.row, pending_of(part), [&](int i) { return entry(part, i); }, [](int, std::uint32_t) {});
+    const auto merge_full = [&](int, std::uint32_t) {
+      merge_rows(block, capacity / 2);
+      block.sync();
+    };
+    gather(block, part.row, pending_of(part), [&](int i) { return entry(part, i); }, merge_full);
   }
 
   template <class Block>
@@ -449,11 +453,11 @@ struct Best {
     return pending;
   }
 
-  /// Gathers the `pending` ones of a thread's entries that precede the last one of the row's list, and merges when a row's place is full: after
-  /// crowded(threads, pending), if so many threads have entries left. All threads call it.
-  template <class Block, class EntryOf, class Crowded>
+  /// Gathers the `pending` ones of a thread's entries that precede the last one of the row's list. When a row's place is full, and so many threads
+  /// have entries left, merge(threads, pending) makes room, with a barrier at its end. All threads call it.
+  template <class Block, class EntryOf, class Merge>
   RIGEL_MEMBER void gather(const Block& block, int row, std::uint32_t pending, const EntryOf& entry_of,
-                           const Crowded& crowded) const {
+                           const Merge& merge) const {
     while (true) {
       for (std::uint32_t rest = pending; rest != 0; rest &= rest - 1) {
         const int i = std::countr_zero(rest);
@@ -467,9 +471,7 @@ struct Best {
       }
       const int left = block.count(pending != 0);
       if (left == 0) return;
-      crowded(left, pending);
-      merge_rows(block, capacity / 2);
-      block.sync();
+      merge(left, pending);
     }
   }
 
@@ -505,12 +507,13 @@ struct Best {
   }
 };
 
-/// The same where all threads share each row. Lists are in shared memory. Before more than a few entries enter a list, the first ones of all
+/// The same where all threads share each row, and merge it together. Lists are in shared memory. Before more than a few entries enter a list, the first ones of all
 /// threads tell which need not: without that, most scores of a block's first tiles, and all that come in descending order, would be merged.
 template <class T, int rows_of_tile, int threads>
-struct BestOfBlock : Best<T, rows_of_tile, threads> {
-  using Base = Best<T, rows_of_tile, threads>;
+struct BestOfBlock : Best<T, rows_of_tile, threads, threads> {
+  using Base = Best<T, rows_of_tile, threads, threads>;
   using typename Base::One;
+  static constexpr int of_thread = (most_best + threads - 1) / threads;  // entries of a list
   static constexpr int bytes_before_lists = (Base::shared_bytes + 15) / 16 * 16 + threads * static_cast<int>(sizeof(One));
   static constexpr int shared_bytes(int count) {
     return bytes_before_lists + (rows_of_tile * count * static_cast<int>(sizeof(One)) + 15) / 16 * 16;
@@ -598,19 +601,67 @@ struct BestOfBlock : Best<T, rows_of_tile, threads> {
   template <class Block, class EntryOf>
   RIGEL_MEMBER void take(const Block& block, int row, std::uint32_t pending, const EntryOf& entry_of) const {
     this->gather(block, row, pending, entry_of, [&](int left, std::uint32_t mine) {
-      if (left < this->count) return;
-      One first = One::none();
-      for (; mine != 0; mine &= mine - 1)
-        if (const One next = entry_of(std::countr_zero(mine)); next.precedes(first)) first = next;
-      lower<threads>(this->last[row], block, first, firsts, this->count);
+      if (left >= this->count) {
+        One first = One::none();
+        for (; mine != 0; mine &= mine - 1)
+          if (const One next = entry_of(std::countr_zero(mine)); next.precedes(first)) first = next;
+        lower<threads>(this->last[row], block, first, firsts, this->count);
+      }
+      merge_row(block, row);
     });
+  }
+
+  /// Merges what waits of a row with its list. An entry's place is the number of those that precede it: a waiting one finds its place in the list
+  /// by bisection, and each is compared with all that wait. All threads call it after a barrier, and it ends with one.
+  template <class Block>
+  RIGEL_MEMBER void merge_row(const Block& block, int row) const {
+    const int thread = block.thread(), gathered = this->counts[row], waits = gathered < threads ? gathered : threads;
+    if (waits == 0) return;
+    One* const list = this->lists + row * this->count;
+    const One* const waiting = this->waiting + row * threads;
+    const One own = thread < waits ? waiting[thread] : One::none();
+    One listed[of_thread];
+    int places[of_thread];
+#pragma unroll
+    for (int j = 0; j < of_thread; ++j) {
+      places[j] = thread + j * threads;
+      listed[j] = places[j] < this->count ? list[places[j]] : One::none();
+    }
+    int own_place = 0, end = this->count;
+#pragma unroll 1
+    while (own_place < end) {
+      const int middle = (own_place + end) / 2;
+      if (list[middle].precedes(own))
+        own_place = middle + 1;
+      else
+        end = middle;
+    }
+#pragma unroll 4
+    for (int i = 0; i < waits; ++i) {
+      const One next = waiting[i];
+      own_place += next.precedes(own);
+#pragma unroll
+      for (int j = 0; j < of_thread; ++j) places[j] += next.precedes(listed[j]);
+    }
+    block.sync();  // all have read
+#pragma unroll
+    for (int j = 0; j < of_thread; ++j)
+      if (thread + j * threads < this->count && places[j] < this->count) list[places[j]] = listed[j];
+    if (thread < waits && own_place < this->count) list[own_place] = own;
+    block.sync();
+    if (thread == 0) {
+      const One bound = list[this->count - 1];
+      if (bound.precedes(this->last[row])) this->last[row] = bound;
+      this->counts[row] = 0;
+    }
+    block.sync();
   }
 
   template <class Block>
   RIGEL_MEMBER void merge_all(const Block& block) const {
     block.sync();
-    this->merge_rows(block, 1);
-    block.sync();
+#pragma unroll 1
+    for (int row = 0; row < rows_of_tile; ++row) merge_row(block, row);
   }
 };
 
