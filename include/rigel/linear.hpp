@@ -101,6 +101,15 @@ template <class E>
 ContractOptions contract_options(const LinearOptions<E>& options) {
   return {.batch = options.batch, .precision = options.precision, .kernel = options.kernel, .workspace = options.workspace};
 }
+// The same where results are written anyway.
+template <class E>
+ContractOptions contract_options(const LinearOptions<E>& options, const char* function, const char* result) {
+  if (options.overwrite)
+    throw Error(Code::invalid_argument, std::string(function) +
+                                            ": options.overwrite is true, expected false: it is for dW and db, and " +
+                                            result + " is written whatever it holds");
+  return contract_options(options);
+}
 
 // What an execution space needs that the library is not compiled for; kernels for a C of `Value`.
 template <class Exec, class S, class Value>
@@ -131,9 +140,9 @@ auto with_forward(const Exec& exec, const X& x, const W& w, const B& bias, const
   call.preactivation = preactivation_operand<Exec, true>(z, options.batch);
   set_instantiated<Exec, S, float>(call);
   const auto with_functor = [&](auto& functor) {
-    call.product =
-        contraction_on<Value>(exec, semiring, operand_of(x, options.batch, "X"), operand_of(w, options.batch, "W"),
-                              operand_of(y, options.batch, "Y"), functor, {}, contract_options(options), "linear_forward");
+    call.product = contraction_on<Value>(exec, semiring, operand_of(x, options.batch, "X"),
+                                         operand_of(w, options.batch, "W"), operand_of(y, options.batch, "Y"), functor, {},
+                                         contract_options(options, "linear_forward", "Y"), "linear_forward");
   };
   if constexpr (is_closed || keeps) {
     epilogue::Program none;
@@ -198,7 +207,8 @@ auto with_input(const Exec& exec, const DY& dy, const W& w, const DX& dx, const 
   set_instantiated<Exec, S, float>(call);
   call.product = contraction_on<typename view_t<DX>::non_const_value_type>(
       exec, semiring, operand_of(dy, options.batch, "dY"), operand_of(w, options.batch, "W"),
-      operand_of(dx, options.batch, "dX"), none, {}, contract_options(options), "linear_backward_input");
+      operand_of(dx, options.batch, "dX"), none, {}, contract_options(options, "linear_backward_input", "dX"),
+      "linear_backward_input");
   return use(call);
 }
 

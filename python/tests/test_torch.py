@@ -57,6 +57,13 @@ def test_gradients_of_points_that_coincide(rand):
     assert torch.autograd.grad(rt.cdist(single).sum(), single)[0].tolist() == [[0, 0]]
 
 
+def test_options_of_a_layer_are_names():
+    x, weight = torch.ones(3, 4), torch.ones(5, 4)
+    for options in ({"precision": ["tf32"]}, {"tier": {}}):
+        with pytest.raises(rs.InvalidArgument, match=f"{next(iter(options))} is .*, expected one of"):
+            rt.linear(x, weight, **options)
+
+
 def test_gradients_of_low_precision(rand):
     x, z = rand(6, 4, dtype=torch.bfloat16), rand(5, 4, dtype=torch.bfloat16)
     dx, dz = torch.autograd.grad(rt.cdist(x, z).sum(), (x, z))

@@ -87,6 +87,11 @@ TEST_CASE("linear_backward: extents and memory") {
       Code::invalid_argument,
       {"linear_backward_weight: dW 'dw' is 3x5 of f16, expected f32, which sums are added to, or options.overwrite"},
       [&] { rigel::linear_backward_weight(Exec{}, x(), y(), half, rigel::no_bias); });
+  check_refused(Code::invalid_argument,
+                {"linear_forward: options.overwrite is true, expected false: it is for dW and db, and Y is written"},
+                [&] { rigel::linear_forward(Exec{}, x(), w(), rigel::no_bias, y(), {.overwrite = true}); });
+  check_refused(Code::invalid_argument, {"linear_backward_input: options.overwrite is true", "and dX is written"},
+                [&] { rigel::linear_backward_input(Exec{}, y(), w(), x(), {.overwrite = true}); });
   const Kokkos::View<rigel::half*, Exec::memory_space> bias("db", 5);
   check_refused(Code::invalid_argument,
                 {"linear_backward_weight: db 'db' is 1x5 of f16, expected f32, which sums are added to"},

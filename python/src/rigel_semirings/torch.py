@@ -565,9 +565,15 @@ _NONE = _activation(None)
 
 
 @functools.cache
+def _known_tier(tier, precision):
+    return chosen(tier, _TIERS, "tier"), options(None, (), precision)
+
+
 def _tier(tier, precision):
     """What the extension takes of a layer's options."""
-    return chosen(tier, _TIERS, "tier"), options(None, (), precision)
+    # What cannot be hashed is none of the names: the uncached function says which are.
+    of = _known_tier if isinstance(tier, str) and isinstance(precision, str) else _known_tier.__wrapped__
+    return of(tier, precision)
 
 
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)  # of the layer's numbers
