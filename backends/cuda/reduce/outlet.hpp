@@ -334,26 +334,28 @@ RIGEL_FUNCTION void lower(Entry<Key>& bound, const Block& block, const Entry<Key
 
 /// How many entries of a row wait in shared memory: one for each lane of a warp, which merges them.
 inline constexpr int waiting_entries = 32;
-/// The largest k: a lane holds so many entries of a row's list.
-inline constexpr int entries_of_lane = 4, most_best = 32 * entries_of_lane;
+/// The largest k.
+inline constexpr int most_best = 128;
 
-/// list = the first `count` of what the sorted list and `waiting` entries hold, by the lanes of one warp. An entry's place is how many
-/// entries precede it. Returns the last one.
-template <class Block, class Key>
-RIGEL_FUNCTION Entry<Key> merge(const Block& block, Entry<Key>* list, int count, const Entry<Key>* waiting,
-                                int waiting_count) {
+/// list = the first `count` of what the sorted list and `waiting` entries hold, at most as many as `members`, the threads that call it together: a
+/// warp's or a block's, of which the caller is `member`, and for which sync() is a barrier. An entry's place is how many entries precede it: a
+/// waiting one finds its place in the list by bisection, and each is compared with all that wait.
+template <int members, class Sync, class Key>
+RIGEL_FUNCTION void merge(int member, const Sync& sync, Entry<Key>* list, int count, const Entry<Key>* waiting,
+                          int waiting_count) {
   using One = Entry<Key>;
-  const int lane = block.thread() % 32;
-  const One own = lane < waiting_count ? waiting[lane] : One::none();
-  One listed[entries_of_lane];
-  int places[entries_of_lane];
+  constexpr int each = (most_best + members - 1) / members;  // entries of the list
+  constexpr int unrolled = each > 1 ? 2 : 4;                 // steps
+  const One own = member < waiting_count ? waiting[member] : One::none();
+  One listed[each];
+  int places[each];
 #pragma unroll
-  for (int j = 0; j < entries_of_lane; ++j) {
-    const int at = lane + 32 * j;
+  for (int j = 0; j < each; ++j) {
+    const int at = member + members * j;
     listed[j] = at < count ? list[at] : One::none();
     places[j] = at;
   }
-  int own_place = 0, end = count;  // by bisection, the entries of the list that precede its own one
+  int own_place = 0, end = count;
 #pragma unroll 1
   while (own_place < end) {
     const int middle = (own_place + end) / 2;
@@ -362,21 +364,20 @@ RIGEL_FUNCTION Entry<Key> merge(const Block& block, Entry<Key>* list, int count,
     else
       end = middle;
   }
-#pragma unroll 2
+#pragma unroll unrolled
   for (int i = 0; i < waiting_count; ++i) {
     const One next = waiting[i];
     own_place += next.precedes(own);
 #pragma unroll
-    for (int j = 0; j < entries_of_lane; ++j)
-      if (32 * j < count) places[j] += next.precedes(listed[j]);
+    for (int j = 0; j < each; ++j)
+      if (each == 1 || members * j < count) places[j] += next.precedes(listed[j]);
   }
-  block.sync_warp();  // all have read
+  sync();  // all have read
 #pragma unroll
-  for (int j = 0; j < entries_of_lane; ++j)
-    if (lane + 32 * j < count && places[j] < count) list[places[j]] = listed[j];
-  if (lane < waiting_count && own_place < count) list[own_place] = own;
-  block.sync_warp();
-  return list[count - 1];
+  for (int j = 0; j < each; ++j)
+    if (member + members * j < count && places[j] < count) list[places[j]] = listed[j];
+  if (member < waiting_count && own_place < count) list[own_place] = own;
+  sync();
 }
 
 template <class T, int rows_of_tile, int threads, int capacity = waiting_entries>
@@ -487,8 +488,11 @@ struct Best {
 #pragma unroll 1
       for (std::uint32_t rest = block.ballot(merges); rest != 0; rest &= rest - 1) {
         const int row = begin + first + std::countr_zero(rest), gathered = counts[row];
-        const One bound = merge(block, lists + std::int64_t{row} * count, count, waiting + row * capacity,
-                                gathered < capacity ? gathered : capacity);
+        One* const list = lists + std::int64_t{row} * count;
+        merge<32>(
+            block.thread() % 32, [&] { block.sync_warp(); }, list, count, waiting + row * capacity,
+            gathered < capacity ? gathered : capacity);
+        const One bound = list[count - 1];
         if (lane == 0) {
           if (bound.precedes(last[row])) last[row] = bound;
           counts[row] = 0;
@@ -513,7 +517,6 @@ template <class T, int rows_of_tile, int threads>
 struct BestOfBlock : Best<T, rows_of_tile, threads, threads> {
   using Base = Best<T, rows_of_tile, threads, threads>;
   using typename Base::One;
-  static constexpr int of_thread = (most_best + threads - 1) / threads;  // entries of a list
   static constexpr int bytes_before_lists = (Base::shared_bytes + 15) / 16 * 16 + threads * static_cast<int>(sizeof(One));
   static constexpr int shared_bytes(int count) {
     return bytes_before_lists + (rows_of_tile * count * static_cast<int>(sizeof(One)) + 15) / 16 * 16;
@@ -611,44 +614,13 @@ struct BestOfBlock : Best<T, rows_of_tile, threads, threads> {
     });
   }
 
-  /// Merges what waits of a row with its list. An entry's place is the number of those that precede it: a waiting one finds its place in the list
-  /// by bisection, and each is compared with all that wait. All threads call it after a barrier, and it ends with one.
+  /// Merges what waits of a row with its list. All threads call it after a barrier, and it ends with one.
   template <class Block>
   RIGEL_MEMBER void merge_row(const Block& block, int row) const {
     const int thread = block.thread(), gathered = this->counts[row], waits = gathered < threads ? gathered : threads;
     if (waits == 0) return;
     One* const list = this->lists + row * this->count;
-    const One* const waiting = this->waiting + row * threads;
-    const One own = thread < waits ? waiting[thread] : One::none();
-    One listed[of_thread];
-    int places[of_thread];
-#pragma unroll
-    for (int j = 0; j < of_thread; ++j) {
-      places[j] = thread + j * threads;
-      listed[j] = places[j] < this->count ? list[places[j]] : One::none();
-    }
-    int own_place = 0, end = this->count;
-#pragma unroll 1
-    while (own_place < end) {
-      const int middle = (own_place + end) / 2;
-      if (list[middle].precedes(own))
-        own_place = middle + 1;
-      else
-        end = middle;
-    }
-#pragma unroll 4
-    for (int i = 0; i < waits; ++i) {
-      const One next = waiting[i];
-      own_place += next.precedes(own);
-#pragma unroll
-      for (int j = 0; j < of_thread; ++j) places[j] += next.precedes(listed[j]);
-    }
-    block.sync();  // all have read
-#pragma unroll
-    for (int j = 0; j < of_thread; ++j)
-      if (thread + j * threads < this->count && places[j] < this->count) list[places[j]] = listed[j];
-    if (thread < waits && own_place < this->count) list[own_place] = own;
-    block.sync();
+    merge<threads>(thread, [&] { block.sync(); }, list, this->count, this->waiting + row * threads, waits);
     if (thread == 0) {
       const One bound = list[this->count - 1];
       if (bound.precedes(this->last[row])) this->last[row] = bound;
