@@ -121,23 +121,22 @@ struct Block {
   __device__ __forceinline__ std::uint32_t norms(int stage) const {
     return base + static_cast<std::uint32_t>(offsetof(Storage<G>, norms)) + stage * G::columns * 4;
   }
-  __device__ __forceinline__ std::uint32_t full(int stage) const {
-    return base + static_cast<std::uint32_t>(offsetof(Storage<G>, full)) + stage * 8;
+  __device__ __forceinline__ std::uint32_t barrier(std::size_t of_first, std::uint32_t place) const {
+    return base + static_cast<std::uint32_t>(of_first) + place * 8;
   }
-  __device__ __forceinline__ std::uint32_t empty(int stage) const {
-    return base + static_cast<std::uint32_t>(offsetof(Storage<G>, empty)) + stage * 8;
-  }
+  __device__ __forceinline__ std::uint32_t full(int stage) const { return barrier(offsetof(Storage<G>, full), stage); }
+  __device__ __forceinline__ std::uint32_t empty(int stage) const { return barrier(offsetof(Storage<G>, empty), stage); }
   __device__ __forceinline__ std::uint32_t rows_full(int quarter) const {
-    return base + static_cast<std::uint32_t>(offsetof(Storage<G>, rows_full)) + quarter * 8;
+    return barrier(offsetof(Storage<G>, rows_full), quarter);
   }
   __device__ __forceinline__ std::uint32_t rows_empty(int quarter) const {
-    return base + static_cast<std::uint32_t>(offsetof(Storage<G>, rows_empty)) + quarter * 8;
+    return barrier(offsetof(Storage<G>, rows_empty), quarter);
   }
   __device__ __forceinline__ std::uint32_t found(unsigned buffer) const {
-    return base + static_cast<std::uint32_t>(offsetof(Storage<G>, found)) + buffer * 8;
+    return barrier(offsetof(Storage<G>, found), buffer);
   }
   __device__ __forceinline__ std::uint32_t examined(unsigned buffer) const {
-    return base + static_cast<std::uint32_t>(offsetof(Storage<G>, examined)) + buffer * 8;
+    return barrier(offsetof(Storage<G>, examined), buffer);
   }
 };
 
