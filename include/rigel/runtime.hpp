@@ -21,6 +21,9 @@ class Semiring;
 class Epilogue;
 namespace detail {
 struct EpilogueCall;
+/// plus_times as a text, whose kernels call epilogues from text where others do not. They have the bits of the zoo's kernels that promise the
+/// reference's.
+const Semiring& product_of(Scalar element);
 /// Gives a problem of plus_times on a GPU the kernels for an epilogue from text.
 void set_products(Contraction& p, const Epilogue& epilogue);
 /// Puts a semiring into a problem whose operands are set. Throws Error(invalid_argument) if their types are not those of the semiring.

@@ -6,8 +6,6 @@
 #include "semirings.hpp"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 
 namespace rigel::c {
 namespace {
@@ -77,27 +75,12 @@ runtime::EpilogueTexts texts_of(const rigel_epilogue_args& args) {
   return texts;
 }
 
-// plus_times as a text, whose kernels call epilogues from text on hosts. They have the bits of the zoo's kernels that promise the reference's.
-const runtime::Semiring& plus_times_of(Scalar element) {
-  static std::mutex mutex;
-  static auto* const all =
-      new std::map<Scalar, runtime::Semiring>;  // never destroyed: calls may come from static destructors
-  const std::lock_guard lock(mutex);
-  if (const auto found = all->find(element); found != all->end()) return found->second;
-  const runtime::Semiring product({.name = "plus_times",
-                                   .element = element,
-                                   .multiply = "a * b",
-                                   .add = "x + y",
-                                   .step = "fma(a, b, x)",
-                                   .commutative = true});
-  return all->emplace(element, product).first->second;
-}
-
 // Requires a semiring of the zoo that takes epilogues from text. Those of other types have no text.
 void require_plus_times(const Contraction& p) {
   const bool is_text = p.element == Scalar::f32 || p.element == Scalar::f64 || p.element == Scalar::f16 ||
                        p.element == Scalar::bf16 || p.element == Scalar::i32 || p.element == Scalar::i64;
-  if (p.semiring.name == "plus_times" && is_text && p.accumulator == plus_times_of(p.element).accumulator()) return;
+  if (p.semiring.name == "plus_times" && is_text && p.accumulator == runtime::detail::product_of(p.element).accumulator())
+    return;
   throw Error(Code::unsupported, "an epilogue from text does not go with semiring '" + std::string(p.semiring.name) +
                                      "' of " + rigel::name(p.element) +
                                      ", expected one from text, or plus_times of f32, f64, f16, bf16, i32 or i64 with its "
@@ -108,7 +91,7 @@ void compile_products(const rigel_handle& handle, const runtime::Epilogue& epilo
 #ifdef KOKKOS_ENABLE_CUDA
   if (handle.cuda) return epilogue.compile(*handle.cuda, element);
 #endif
-  plus_times_of(element).compile(handle.execution, &epilogue);
+  runtime::detail::product_of(element).compile(handle.execution, &epilogue);
 }
 
 }  // namespace
@@ -125,7 +108,7 @@ TextEpilogueOfCall::TextEpilogueOfCall(Contraction& p, const rigel_epilogue& giv
   for (const rigel_parameter& one : parameters) set_parameter(epilogue_, "epilogue", one.name, one.value);
   if (!from_text) require_plus_times(p);
   in_words_of_c([&] {
-    const runtime::Semiring& semiring = from_text ? *from_text : plus_times_of(p.element);
+    const runtime::Semiring& semiring = from_text ? *from_text : runtime::detail::product_of(p.element);
     call_.emplace(epilogue_, p.execution.space, semiring.result(), p.c, p.function);
     p.program = nullptr;
     p.epilogue_object = &call_->text;

@@ -152,16 +152,12 @@ rigel::detail::TextEpilogue::Function Epilogue::function(Space space) const {
 
 const rigel::detail::TextSource& Epilogue::source() const { return program_->gpu_source(); }
 
-#if RIGEL_BACKEND_CUDA_SIMT
-namespace {
-
-// The product as a text, whose kernels of cuda.simt take what those of tensor cores do not.
-const Semiring& product_of(Scalar element) {
+const Semiring& detail::product_of(Scalar element) {
   static std::mutex mutex;
   static auto* const all = new std::map<Scalar, Semiring>;  // never destroyed: calls may come from static destructors
   const std::lock_guard lock(mutex);
   if (const auto found = all->find(element); found != all->end()) return found->second;
-  const Semiring product({.name = "product",
+  const Semiring product({.name = "plus_times",
                           .element = element,
                           .multiply = "a * b",
                           .add = "x + y",
@@ -169,9 +165,6 @@ const Semiring& product_of(Scalar element) {
                           .commutative = true});
   return all->emplace(element, product).first->second;
 }
-
-}  // namespace
-#endif
 
 std::span<const Kernel<Contraction>> Epilogue::products([[maybe_unused]] Scalar element) const {
 #if RIGEL_BACKEND_CUDA_SIMT
@@ -196,7 +189,7 @@ std::span<const Kernel<Contraction>> Epilogue::products([[maybe_unused]] Scalar 
     add_family(backends::hopper::text_kernels(element, what, compile), &backends::hopper::compile_text_kernels);
     add_family(backends::mma::text_kernels(element, what, compile), &backends::mma::compile_text_kernels);
   }
-  const std::span<const Kernel<Contraction>> others = product_of(element).kernels(Space::cuda);
+  const std::span<const Kernel<Contraction>> others = detail::product_of(element).kernels(Space::cuda);
   add({others.begin(), others.end()});
   for (Kernel<Contraction>& kernel : list) {
     kernel.info.semiring = "plus_times";
@@ -219,7 +212,7 @@ void Epilogue::compile_products([[maybe_unused]] const Execution& execution, [[m
           (info.max_compute_capability == 0 || execution.compute_capability <= info.max_compute_capability))
         count += family.compile(kernels[family.first], program_->result, execution);
     }
-    if (count == 0) product_of(element).compile(execution, this);
+    if (count == 0) detail::product_of(element).compile(execution, this);
     return;
   }
 #endif
