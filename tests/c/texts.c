@@ -21,6 +21,21 @@ static rigel_semiring_args l1_args(const rigel_parameter* w) {
   return args;
 }
 
+/* The least a(m,k) + b(k,n) and its k. */
+static rigel_semiring_args nearest_args(const rigel_field* fields, int32_t count) {
+  rigel_semiring_args args;
+  memset(&args, 0, sizeof args);
+  args.size = sizeof args;
+  args.multiply = "{a + b, k}";
+  args.add = "y.value < x.value ? y : x";
+  args.identity = "{infinity, -1}";
+  args.result = "x.index";
+  args.result_type = RIGEL_I32;
+  args.fields = fields;
+  args.fields_count = count;
+  return args;
+}
+
 static void refusals(void) {
   const rigel_parameter w = {"w", 1}, nameless = {NULL, 1};
   rigel_semiring_args args = l1_args(&w);
@@ -94,16 +109,7 @@ static void refusals_of_fields(void) {
   rigel_semiring* semiring = NULL;
   size_t i;
   for (i = 0; i < sizeof cases / sizeof *cases; ++i) {
-    rigel_semiring_args args;
-    memset(&args, 0, sizeof args);
-    args.size = sizeof args;
-    args.multiply = "{a + b, k}";
-    args.add = "y.value < x.value ? y : x";
-    args.identity = "{infinity, -1}";
-    args.result = "x.index";
-    args.result_type = RIGEL_I32;
-    args.fields = cases[i].fields;
-    args.fields_count = cases[i].count;
+    const rigel_semiring_args args = nearest_args(cases[i].fields, cases[i].count);
     FAILS(rigel_semiring_create(&args, &semiring), RIGEL_INVALID_ARGUMENT, cases[i].says, NULL, NULL);
     CHECK(semiring == NULL);
   }
@@ -162,16 +168,8 @@ static void fields(rigel_handle* handle) {
   size_t bytes = 0;
   a_data[0] = 1, a_data[1] = 4, a_data[2] = 3, a_data[3] = 2;
   b_data[0] = 5, b_data[1] = 9, b_data[2] = 1, b_data[3] = 7;
-  memset(&args, 0, sizeof args);
-  args.size = sizeof args;
+  args = nearest_args(both, 2);
   args.name = "c_nearest";
-  args.multiply = "{a + b, k}";
-  args.add = "y.value < x.value ? y : x";
-  args.identity = "{infinity, -1}";
-  args.result = "x.index";
-  args.result_type = RIGEL_I32;
-  args.fields = both;
-  args.fields_count = 2;
   OK(rigel_semiring_create(&args, &nearest));
   memset(&call, 0, sizeof call);
   call.size = sizeof call;
