@@ -88,11 +88,12 @@ static void matvecs(rigel_handle* handle) {
   FAILS(rigel_kernel_matvec(handle, &args, &x, &z, &v, &out), RIGEL_INVALID_ARGUMENT, "args.kernel is NULL", NULL, NULL);
   FAILS(rigel_softmax_matvec(handle, &args, &x, &z, NULL, &out), RIGEL_INVALID_ARGUMENT, "V is NULL", NULL, NULL);
   FAILS(rigel_softmax_matvec(handle, &args, &x, &z, &v, NULL), RIGEL_INVALID_ARGUMENT, "no results are wanted", NULL, NULL);
-  FAILS(rigel_softmax_matvec(handle, &args, &x, &z, &v, &one), RIGEL_INVALID_ARGUMENT, "out is 3x1", "expected 2 columns", NULL);
+  FAILS(rigel_softmax_matvec(handle, &args, &x, &z, &v, &one), RIGEL_INVALID_ARGUMENT, "out is 3x1", "expected 2 columns",
+        NULL);
   FAILS(rigel_softmax_matvec(handle, &args, &x, &z, &v, &v), RIGEL_INVALID_ARGUMENT, "out", "overlaps V", NULL);
   args.reduction.reducer = 9;
-  FAILS(rigel_softmax_matvec(handle, &args, &x, &z, &v, &out), RIGEL_INVALID_ARGUMENT, "args.reduction.reducer is 9, expected 0",
-        NULL, NULL);
+  FAILS(rigel_softmax_matvec(handle, &args, &x, &z, &v, &out), RIGEL_INVALID_ARGUMENT,
+        "args.reduction.reducer is 9, expected 0", NULL, NULL);
 }
 
 /* Two groups of points, in f32 with labels of i64 and in f64 with labels of i32. */
@@ -135,28 +136,32 @@ static void kmeans(rigel_handle* handle, rigel_type type) {
   args.iterations = 1;
   OK(rigel_kmeans(handle, &args, &x, &centres, &labels, NULL));
 
-  FAILS(rigel_kmeans(handle, &args, &x, &seven, &labels, NULL), RIGEL_INVALID_ARGUMENT, "k is 7, expected 1 to 6", NULL, NULL);
-  FAILS(rigel_kmeans(handle, &args, &x, &centres, &x, NULL), RIGEL_INVALID_ARGUMENT, "labels is 6x2", "single column", NULL);
-  FAILS(rigel_kmeans(handle, &args, &labels, &centres, &labels, NULL), RIGEL_INVALID_ARGUMENT, "X.type is", "f32 or f64", NULL);
-  args.options.workspace = c_data;
-  FAILS(rigel_kmeans(handle, &args, &x, &centres, &labels, NULL), RIGEL_INVALID_ARGUMENT, "the workspace", "overlaps centres",
+  FAILS(rigel_kmeans(handle, &args, &x, &seven, &labels, NULL), RIGEL_INVALID_ARGUMENT, "k is 7, expected 1 to 6", NULL,
         NULL);
+  FAILS(rigel_kmeans(handle, &args, &x, &centres, &x, NULL), RIGEL_INVALID_ARGUMENT, "labels is 6x2", "single column", NULL);
+  FAILS(rigel_kmeans(handle, &args, &labels, &centres, &labels, NULL), RIGEL_INVALID_ARGUMENT, "X.type is", "f32 or f64",
+        NULL);
+  /* Its bytes, of which many threads need many, may reach X, too, which is then named first. */
+  args.options.workspace = c_data;
+  FAILS(rigel_kmeans(handle, &args, &x, &centres, &labels, NULL), RIGEL_INVALID_ARGUMENT, "the workspace", "overlaps", NULL);
   args.options.workspace = NULL;
   args.options.workspace_bytes = 0;
   args.tolerance = 2;
-  FAILS(rigel_kmeans(handle, &args, &x, &centres, &labels, NULL), RIGEL_INVALID_ARGUMENT, "options.tolerance is 2", NULL, NULL);
+  FAILS(rigel_kmeans(handle, &args, &x, &centres, &labels, NULL), RIGEL_INVALID_ARGUMENT, "options.tolerance is 2", NULL,
+        NULL);
   args.tolerance = 0;
   result.size = 4;
   FAILS(rigel_kmeans(handle, &args, &x, &centres, &labels, &result), RIGEL_INVALID_ARGUMENT, "result.size is 4", NULL, NULL);
-  FAILS(rigel_kmeans_workspace_size(handle, &args, &x, &centres, &labels, NULL), RIGEL_INVALID_ARGUMENT, "bytes is NULL", NULL,
-        NULL);
+  FAILS(rigel_kmeans_workspace_size(handle, &args, &x, &centres, &labels, NULL), RIGEL_INVALID_ARGUMENT, "bytes is NULL",
+        NULL, NULL);
 }
 
 /* Points 0, 1, 4 to 0.5, 2 with weights: the marginals of the plan, and where it moves points to. */
 static void sinkhorn(rigel_handle* handle, int alternating) {
   static const double points[] = {0, 1, 4}, others[] = {0.5, 2}, from[] = {1, 2, 1}, to[] = {3, 5};
-  double *const x_data = allocate(24), *const z_data = allocate(16), *const a_data = allocate(24), *const b_data = allocate(16),
-                *const f_data = allocate(24), *const g_data = allocate(16), *const out_data = allocate(24);
+  double *const x_data = allocate(24), *const z_data = allocate(16), *const a_data = allocate(24),
+                *const b_data = allocate(16), *const f_data = allocate(24), *const g_data = allocate(16),
+                *const out_data = allocate(24);
   const rigel_matrix x = RIGEL_ROW_MAJOR(x_data, RIGEL_F64, 3, 1), z = RIGEL_ROW_MAJOR(z_data, RIGEL_F64, 2, 1),
                      a = RIGEL_ROW_MAJOR(a_data, RIGEL_F64, 3, 1), b = RIGEL_ROW_MAJOR(b_data, RIGEL_F64, 2, 1),
                      f = RIGEL_ROW_MAJOR(f_data, RIGEL_F64, 3, 1), g = RIGEL_ROW_MAJOR(g_data, RIGEL_F64, 2, 1),
@@ -185,8 +190,8 @@ static void sinkhorn(rigel_handle* handle, int alternating) {
   CHECK(result.converged == 1 && result.error <= 1e-12 && result.iterations > 1);
   for (m = 0; m < 3; ++m)
     for (n = 0; n < 2; ++n)
-      plan[m][n] = from[m] / 4 * to[n] / 8 *
-                   exp((f_data[m] + g_data[n] - (points[m] - others[n]) * (points[m] - others[n])) / 0.5);
+      plan[m][n] =
+          from[m] / 4 * to[n] / 8 * exp((f_data[m] + g_data[n] - (points[m] - others[n]) * (points[m] - others[n])) / 0.5);
   for (m = 0; m < 3; ++m) CHECK(fabs(plan[m][0] + plan[m][1] - from[m] / 4) < 2e-12);
   for (n = 0; n < 2; ++n) CHECK(fabs(plan[0][n] + plan[1][n] + plan[2][n] - to[n] / 8) < 2e-12);
   for (m = 0; m < 3; ++m) value += from[m] / 4 * f_data[m];
@@ -204,26 +209,27 @@ static void sinkhorn(rigel_handle* handle, int alternating) {
   FAILS(rigel_sinkhorn_barycentre(handle, &args, &x, &z, &b, &g, &z, &g), RIGEL_INVALID_ARGUMENT, "out", "overlaps g", NULL);
   f_data[0] = -7;
   args.epsilon = 0;
-  FAILS(rigel_sinkhorn(handle, &args, &x, &z, &a, &b, &f, &g, NULL), RIGEL_INVALID_ARGUMENT, "options.epsilon is 0", NULL, NULL);
+  FAILS(rigel_sinkhorn(handle, &args, &x, &z, &a, &b, &f, &g, NULL), RIGEL_INVALID_ARGUMENT, "options.epsilon is 0", NULL,
+        NULL);
   args.epsilon = 1;
   FAILS(rigel_sinkhorn(handle, &args, &x, &z, &b, &b, &f, &g, NULL), RIGEL_INVALID_ARGUMENT, "rigel_sinkhorn: a is 2x1",
         "expected 3 numbers", NULL);
   FAILS(rigel_sinkhorn(handle, &args, &x, &z, &a, &b, &f, &b, NULL), RIGEL_INVALID_ARGUMENT, "g", "overlaps b", NULL);
   FAILS(rigel_sinkhorn(handle, &args, &x, &z, &a, &b, &a, &g, NULL), RIGEL_INVALID_ARGUMENT, "f", "overlaps a", NULL);
   args.metric = "kl_divergence";
-  FAILS(rigel_sinkhorn(handle, &args, &x, &z, &a, &b, &f, &g, NULL), RIGEL_INVALID_ARGUMENT, "'kl_divergence' is not symmetric",
-        NULL, NULL);
+  FAILS(rigel_sinkhorn(handle, &args, &x, &z, &a, &b, &f, &g, NULL), RIGEL_INVALID_ARGUMENT,
+        "'kl_divergence' is not symmetric", NULL, NULL);
   args.metric = "seuclidean";
   args.metric_matrix = &one;
-  FAILS(rigel_sinkhorn(handle, &args, &x, &z, &a, &b, &f, &g, NULL), RIGEL_INVALID_ARGUMENT, "f", "overlaps args.metric_matrix",
-        NULL);
+  FAILS(rigel_sinkhorn(handle, &args, &x, &z, &a, &b, &f, &g, NULL), RIGEL_INVALID_ARGUMENT, "f",
+        "overlaps args.metric_matrix", NULL);
   args.metric_matrix = NULL;
   args.metric = "nothing";
   FAILS(rigel_sinkhorn(handle, &args, &x, &z, &a, &b, &f, &g, NULL), RIGEL_NOT_FOUND, "'nothing' is no metric", NULL, NULL);
   args.metric = "euclidean";
   args.options.kernel = "reference";
-  FAILS(rigel_sinkhorn(handle, &args, &x, &z, &a, &b, &f, &g, NULL), RIGEL_INVALID_ARGUMENT, "args.options.kernel is not NULL",
-        NULL, NULL);
+  FAILS(rigel_sinkhorn(handle, &args, &x, &z, &a, &b, &f, &g, NULL), RIGEL_INVALID_ARGUMENT,
+        "args.options.kernel is not NULL", NULL, NULL);
   CHECK(f_data[0] == -7);
 }
 
@@ -241,7 +247,8 @@ static int32_t count_steps(int32_t iteration, double residual, void* user) {
 /* Against rigel_cholesky_solve() of the matrix that rigel_kernel_matrix() stores. */
 static void kernel_solve(rigel_handle* handle) {
   double *const x_data = allocate(points_count * 16), *const y_data = allocate(points_count * sides * 8),
-                *const alpha_data = allocate(points_count * sides * 8), *const k_data = allocate(points_count * points_count * 8),
+                *const alpha_data = allocate(points_count * sides * 8),
+                *const k_data = allocate(points_count * points_count * 8),
                 *const expected = allocate(points_count * sides * 8);
   float* const x_floats = allocate(points_count * 8);
   const rigel_matrix x = RIGEL_ROW_MAJOR(x_data, RIGEL_F64, points_count, 2),
@@ -294,21 +301,21 @@ static void kernel_solve(rigel_handle* handle) {
   CHECK(result.converged == 0 && result.iterations == 3 && result.rank == 0 && steps == 3);
   args.progress = NULL;
   args.rank = 0;
-  args.tolerance = 0; /* 1e-6 */
+  args.tolerance = 0;                                              /* 1e-6 */
   OK(rigel_kernel_solve(handle, &args, &xf, &y, &alpha, &result)); /* kernels of floats */
   CHECK(result.converged == 1 && result.residual <= 1e-6);
   for (i = 0; i < sides * points_count; ++i) CHECK(fabs(alpha_data[i] - expected[i]) <= 1e-3);
 
   alpha_data[0] = -7;
-  FAILS(rigel_kernel_solve(handle, &args, &x, &y, &few, NULL), RIGEL_INVALID_ARGUMENT, "alpha is 59x2, expected 60 rows", NULL,
-        NULL);
+  FAILS(rigel_kernel_solve(handle, &args, &x, &y, &few, NULL), RIGEL_INVALID_ARGUMENT, "alpha is 59x2, expected 60 rows",
+        NULL, NULL);
   FAILS(rigel_kernel_solve(handle, &args, &x, &y, &y, NULL), RIGEL_INVALID_ARGUMENT, "alpha", "overlaps y", NULL);
   args.rank = -2;
   FAILS(rigel_kernel_solve(handle, &args, &x, &y, &alpha, NULL), RIGEL_INVALID_ARGUMENT, "options.rank is -2", NULL, NULL);
   args.rank = 0;
   args.metric = "inner_product";
-  FAILS(rigel_kernel_solve(handle, &args, &x, &y, &alpha, NULL), RIGEL_INVALID_ARGUMENT, "does not go with kernel 'gaussian'",
-        NULL, NULL);
+  FAILS(rigel_kernel_solve(handle, &args, &x, &y, &alpha, NULL), RIGEL_INVALID_ARGUMENT,
+        "does not go with kernel 'gaussian'", NULL, NULL);
   args.metric = "euclidean";
   args.kernel = NULL;
   FAILS(rigel_kernel_solve(handle, &args, &x, &y, &alpha, NULL), RIGEL_NOT_FOUND, "kernel", NULL, NULL);
