@@ -32,6 +32,7 @@ struct Package {
   nb::object stream_of;        // stream_of(array, device): (stream, whether freed memory is reused in its order)
   nb::object is_capturing;     // is_capturing(array): whether the current stream of its library is being captured in a graph
   nb::object capture_streams;  // capture_streams(array, device): streams of its library that captures will be on
+  nb::object last;             // last(array): the last of its integers, once it is computed
   nb::object errors;           // {code: class}
 };
 Package& package();

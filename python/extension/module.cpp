@@ -280,7 +280,7 @@ nb::object radius_neighbors(Handle x, Handle z, Handle metric, Handle parameters
         return rigel_explain_reduce_distances(h, &args, of_x, of_z, &counts, nullptr, json);
       });
   if (Explaining::is_active()) return nb::make_tuple(nb::none(), nb::none(), nb::none());
-  const std::int64_t total = nb::cast<std::int64_t>(nb::int_(offsets.finished()[nb::int_(-1)]));  // waits for it
+  const std::int64_t total = nb::cast<std::int64_t>(package().last(offsets.finished()));  // waits for it
   Output indices(nb::none(), "indices", p.x, p.batch, {total}, RIGEL_I64, false);
   std::optional<Output> distances;
   if (wants_distances)
@@ -552,6 +552,7 @@ void configure(Handle arrays, Handle errors) {
                .stream_of = arrays.attr("stream_of"),
                .is_capturing = arrays.attr("is_capturing"),
                .capture_streams = arrays.attr("capture_streams"),
+               .last = arrays.attr("last"),
                .errors = nb::borrow(errors)};
 }
 

@@ -123,6 +123,11 @@ def on_host(array):
     return array.get() if _cupy(array) else numpy().asarray(array)
 
 
+def last(array):
+    """The last element of an array of integers, once it is computed."""
+    return int(on_host(array[-1:])[0])
+
+
 def moved(array, like):
     """What a NumPy array holds, as an array of the library of `like`, on its device."""
     if is_torch(like):
