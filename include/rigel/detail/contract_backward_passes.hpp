@@ -6,6 +6,7 @@
 
 #include <rigel/detail/call.hpp>
 #include <rigel/detail/contract_backward.hpp>
+#include <rigel/detail/quotient.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -48,7 +49,7 @@ void for_each_element(const Exec& exec, const char* label, const Operand& of, co
   Kokkos::parallel_for(
       label, by_argument(Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, of.batches * matrix)),
       KOKKOS_LAMBDA(const std::int64_t item) {
-        const std::int64_t l = item / matrix, element = item - l * matrix, outer = element / inner,
+        const std::int64_t l = quotient(item, matrix), element = item - l * matrix, outer = quotient(element, inner),
                            place = element - outer * inner;
         work(l, along_rows ? outer : place, along_rows ? place : outer);
       });
@@ -69,12 +70,12 @@ void copy_numbers(const Exec& exec, const CopyPass& pass) {
 
 // ---- winners ---------------------------------------------------------------------------------------------------------
 
-/// The sums of rows. On a device a team takes `block` rows; of each, a thread owns the k of a residue class and adds in ascending j what
-/// passes through scratch memory, where the sums are, too, if they fit. On a host a thread owns whole rows: one, or a block of them if
-/// these lie next to each other.
+/// The sums of rows. On a device a team takes `block` rows, whose winners pass through scratch memory, where the sums are, too, if they
+/// fit. On CUDA a warp owns a row: its lanes add 32 neighbours at once, those of one k in turn. Elsewhere a thread owns the k of a residue
+/// class. Each sum is added in ascending j. On a host a thread owns whole rows: one, or a block of them if these lie next to each other.
 template <class Exec, class T>
 struct ScatterWinners {
-  static constexpr int most_rows = 8, classes = 64, chunk = 128,
+  static constexpr int most_rows = 8, lanes = 32, chunk = 128,
                        pitch = chunk + 4;  // of a row in scratch memory, so that eight rows lie in different banks
   static constexpr std::size_t scratch_of_row = pitch * (sizeof(T) + sizeof(std::int32_t)), alignment = 48,
                                most_scratch = 40960;
@@ -107,7 +108,7 @@ struct ScatterWinners {
       const std::int64_t teams = batches * ((rows + block - 1) / block);
       if (teams == 0) return;
       Kokkos::TeamPolicy<Exec> policy(exec, static_cast<int>(std::min<std::int64_t>(teams, std::numeric_limits<int>::max())),
-                                      block * classes);
+                                      block * lanes);
       policy.set_scratch_size(0, Kokkos::PerTeam(block * (in_scratch ? row : scratch_of_row) + alignment));
       Kokkos::parallel_for(label, by_argument(policy), *this);
     }
@@ -119,37 +120,57 @@ struct ScatterWinners {
     auto* const g_of = static_cast<T*>(team.team_scratch(0).get_shmem_aligned(block * pitch * sizeof(T), 16));
     auto* const sums =
         in_scratch ? static_cast<T*>(team.team_scratch(0).get_shmem_aligned(block * k_extent * sizeof(T), 16)) : nullptr;
-    const int rank = team.team_rank(), row = rank / classes, own = rank % classes;
+    const int rank = team.team_rank(), row = rank / lanes, own = rank % lanes;
     T* const sums_of_row = in_scratch ? sums + row * k_extent : nullptr;
     const bool along = winners.column <= winners.row;
     const std::int64_t blocks = (rows + block - 1) / block;
     for (std::int64_t item = team.league_rank(); item < batches * blocks; item += team.league_size()) {
       const std::int64_t l = item / blocks, first = (item - l * blocks) * block, i = first + row;
       if (i < rows && (in_scratch || !accumulate))
-        for (std::int64_t k = own; k < k_extent; k += classes)
+        for (std::int64_t k = own; k < k_extent; k += lanes)
           (in_scratch ? sums_of_row[k] : to.at(l, i, k)) = accumulate ? to.at(l, i, k) : T(0);
       for (std::int64_t begin = 0; begin < columns; begin += chunk) {
         const int count = static_cast<int>(columns - begin < chunk ? columns - begin : chunk);
         team.team_barrier();
-        for (int e = rank; e < block * chunk; e += block * classes) {
+        for (int e = rank; e < block * chunk; e += block * lanes) {
           const int r = along ? e / chunk : e % block, s = along ? e % chunk : e / block;
           const bool exists = first + r < rows && s < count;
           k_of[r * pitch + s] = exists ? winners.at(l, first + r, begin + s) : -1;
           g_of[r * pitch + s] = exists ? static_cast<T>(g.at(l, first + r, begin + s)) : T(0);
         }
         team.team_barrier();
-        for (int s = 0; s < count; ++s) {
-          const std::int32_t k = k_of[row * pitch + s];
-          if (k >= 0 && k % classes == own)
-            add(in_scratch ? sums_of_row[k] : to.at(l, i, k), l, i, begin + s, k, g_of[row * pitch + s]);
-        }
+        add_chunk(count, own, k_of + row * pitch, [&](int s, std::int32_t k) {
+          add(in_scratch ? sums_of_row[k] : to.at(l, i, k), l, i, begin + s, k, g_of[row * pitch + s]);
+        });
       }
       if (in_scratch && i < rows)
-        for (std::int64_t k = own; k < k_extent; k += classes) to.at(l, i, k) = sums_of_row[k];
+        for (std::int64_t k = own; k < k_extent; k += lanes) to.at(l, i, k) = sums_of_row[k];
     }
   }
 
  private:
+  /// add_one(s, k) for each s < count that has a winner k_of[s], those of one k in ascending order; called by all lanes of a row.
+  template <class AddOne>
+  RIGEL_MEMBER static void add_chunk(int count, int own, const std::int32_t* k_of, const AddOne& add_one) {
+#if defined(__CUDA_ARCH__)
+    constexpr unsigned all = 0xffffffffU;
+    for (int first = 0; first < count; first += lanes) {
+      const int s = first + own;
+      const std::int32_t k = s < count ? k_of[s] : -1;
+      const unsigned before = __match32_any_sync(all, static_cast<unsigned>(k)) &
+                              ((1U << own) - 1);  // lanes with the same k, whose turn is earlier
+      const int turns = k < 0 ? 0 : __popc(before) + 1;
+      const int most = static_cast<int>(__reduce_max_sync(all, static_cast<unsigned>(turns)));
+      for (int turn = 1; turn <= most; ++turn) {
+        if (turn == turns) add_one(s, k);
+        __syncwarp();
+      }
+    }
+#else
+    for (int s = 0; s < count; ++s)
+      if (const std::int32_t k = k_of[s]; k >= 0 && k % lanes == own) add_one(s, k);
+#endif
+  }
   RIGEL_MEMBER void add(T& sum, std::int64_t l, std::int64_t i, std::int64_t j, std::int64_t k, T gradient) const {
     if (slope == WinnerSlope::one)
       sum += gradient;
@@ -194,10 +215,10 @@ struct ScatterWinners {
 
 // ---- exponentials ----------------------------------------------------------------------------------------------------
 
-/// Maxima of rows. On a device a team takes 16 or 32 rows, whose threads read neighbours in memory.
+/// Maxima of rows. On a device a team takes a few rows, whose threads read neighbours in memory.
 template <class Exec>
 struct FiniteMaxima {
-  static constexpr int threads = 512;
+  static constexpr int threads = 512, block = 8, parts = threads / block;
   static constexpr std::size_t scratch = threads * sizeof(double) + 16;
   using Team = typename Kokkos::TeamPolicy<Exec>::member_type;
 
@@ -215,7 +236,6 @@ struct FiniteMaxima {
                              self.set(l, i, self.maximum_of(l, i, 0, 1));
                            });
     } else {
-      const int block = along() ? 16 : 32;
       const std::int64_t teams = batches * ((rows + block - 1) / block);
       if (teams == 0) return;
       Kokkos::TeamPolicy<Exec> policy(exec, static_cast<int>(std::min<std::int64_t>(teams, std::numeric_limits<int>::max())),
@@ -227,8 +247,8 @@ struct FiniteMaxima {
 
   RIGEL_MEMBER void operator()(const Team& team) const {
     auto* const shared = static_cast<double*>(team.team_scratch(0).get_shmem_aligned(threads * sizeof(double), 16));
-    const int block = along() ? 16 : 32, parts = threads / block, rank = team.team_rank(),
-              row = along() ? rank / parts : rank % block, part = along() ? rank % parts : rank / block;
+    const int rank = team.team_rank(), row = along() ? rank / parts : rank % block,
+              part = along() ? rank % parts : rank / block;
     const std::int64_t blocks = (rows + block - 1) / block;
     for (std::int64_t item = team.league_rank(); item < batches * blocks; item += team.league_size()) {
       const std::int64_t l = item / blocks, first = (item - l * blocks) * block;

@@ -7,6 +7,7 @@
 #include <rigel/activation.hpp>
 #include <rigel/detail/call.hpp>
 #include <rigel/detail/linear.hpp>
+#include <rigel/detail/quotient.hpp>
 
 namespace rigel::detail {
 
@@ -53,12 +54,6 @@ struct Elementwise {
   }
 
  private:
-  // i / n; a division of 32 bits, which is shorter on a GPU, if both fit.
-  RIGEL_MEMBER static std::int64_t quotient(std::int64_t i, std::int64_t n) {
-    if (((i | n) >> 32) == 0) return static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(n);
-    return i / n;
-  }
-
   template <class T>
   struct alignas(width * sizeof(T)) Neighbours {
     T value[width];
