@@ -75,7 +75,7 @@ void copy_numbers(const Exec& exec, const CopyPass& pass) {
 /// class. Each sum is added in ascending j. On a host a thread owns whole rows: one, or a block of them if these lie next to each other.
 template <class Exec, class T>
 struct ScatterWinners {
-  static constexpr int most_rows = 8, lanes = 32, chunk = 128,
+  static constexpr int most_rows = 8, lanes = 32, chunk = 128, of_thread = chunk / lanes,
                        pitch = chunk + 4;  // of a row in scratch memory, so that eight rows lie in different banks
   static constexpr std::size_t scratch_of_row = pitch * (sizeof(T) + sizeof(std::int32_t)), alignment = 48,
                                most_scratch = 40960;
@@ -122,23 +122,24 @@ struct ScatterWinners {
         in_scratch ? static_cast<T*>(team.team_scratch(0).get_shmem_aligned(block * k_extent * sizeof(T), 16)) : nullptr;
     const int rank = team.team_rank(), row = rank / lanes, own = rank % lanes;
     T* const sums_of_row = in_scratch ? sums + row * k_extent : nullptr;
-    const bool along = winners.column <= winners.row;
     const std::int64_t blocks = (rows + block - 1) / block;
     for (std::int64_t item = team.league_rank(); item < batches * blocks; item += team.league_size()) {
       const std::int64_t l = item / blocks, first = (item - l * blocks) * block, i = first + row;
       if (i < rows && (in_scratch || !accumulate))
         for (std::int64_t k = own; k < k_extent; k += lanes)
           (in_scratch ? sums_of_row[k] : to.at(l, i, k)) = accumulate ? to.at(l, i, k) : T(0);
+      const Places places = places_of(rank, l, first);
+      Loaded next = load(places, 0);
       for (std::int64_t begin = 0; begin < columns; begin += chunk) {
-        const int count = static_cast<int>(columns - begin < chunk ? columns - begin : chunk);
         team.team_barrier();
-        for (int e = rank; e < block * chunk; e += block * lanes) {
-          const int r = along ? e / chunk : e % block, s = along ? e % chunk : e / block;
-          const bool exists = first + r < rows && s < count;
-          k_of[r * pitch + s] = exists ? winners.at(l, first + r, begin + s) : -1;
-          g_of[r * pitch + s] = exists ? static_cast<T>(g.at(l, first + r, begin + s)) : T(0);
+#pragma unroll
+        for (int t = 0; t < of_thread; ++t) {
+          k_of[places.scratch[t]] = next.k[t];
+          g_of[places.scratch[t]] = next.g[t];
         }
         team.team_barrier();
+        if (begin + chunk < columns) next = load(places, begin + chunk);
+        const int count = static_cast<int>(columns - begin < chunk ? columns - begin : chunk);
         add_chunk(count, own, k_of + row * pitch, [&](int s, std::int32_t k) {
           add(in_scratch ? sums_of_row[k] : to.at(l, i, k), l, i, begin + s, k, g_of[row * pitch + s]);
         });
@@ -149,6 +150,47 @@ struct ScatterWinners {
   }
 
  private:
+  /// The elements of a team's rows and first chunk that a thread reads, neighbours in memory for threads that are neighbours: where they lie
+  /// in scratch memory and in the matrices, and their columns, or, where there is no such row, the number of columns.
+  struct Places {
+    int scratch[of_thread];
+    std::int64_t winner[of_thread], gradient[of_thread], column[of_thread];
+  };
+  RIGEL_MEMBER Places places_of(int rank, std::int64_t l, std::int64_t first) const {
+    const bool along = winners.column <= winners.row;
+    Places of;
+#pragma unroll
+    for (int t = 0; t < of_thread; ++t) {
+      const int e = rank + t * block * lanes, r = along ? e / chunk : e % block, s = along ? e % chunk : e / block;
+      of.scratch[t] = r * pitch + s;
+      of.winner[t] = winners.offset(l, first + r, s);
+      of.gradient[t] = g.strides.offset(l, first + r, s);
+      of.column[t] = first + r < rows ? s : columns;
+    }
+    return of;
+  }
+  /// What they hold, `begin` columns further on.
+  struct Loaded {
+    std::int32_t k[of_thread];
+    T g[of_thread];
+  };
+  RIGEL_MEMBER Loaded load(const Places& of, std::int64_t begin) const {
+    Loaded loaded;
+    with_type<double>(g.type, g.strides.data, [&](const auto* typed) {
+      using Given = std::remove_cvref_t<decltype(*typed)>;
+#pragma unroll
+      for (int t = 0; t < of_thread; ++t) {
+        const bool exists = begin + of.column[t] < columns;
+        loaded.k[t] = exists ? winners.data[of.winner[t] + begin * winners.column] : -1;
+        const Given value = exists ? typed[of.gradient[t] + begin * g.strides.column] : Given();
+        if constexpr (ShortFloat<Given>)
+          loaded.g[t] = static_cast<T>(static_cast<float>(value));
+        else
+          loaded.g[t] = static_cast<T>(value);
+      }
+    });
+    return loaded;
+  }
   /// add_one(s, k) for each s < count that has a winner k_of[s], those of one k in ascending order; called by all lanes of a row.
   template <class AddOne>
   RIGEL_MEMBER static void add_chunk(int count, int own, const std::int32_t* k_of, const AddOne& add_one) {
