@@ -11,6 +11,7 @@
 // destroyed while calls may still come from std::atexit handlers, finalize hooks or destructors of static objects.
 #include "reservations.hpp"
 
+#include <rigel/detail/capture.hpp>
 #include <rigel/detail/pool.hpp>
 #include <rigel/detail/workspace.hpp>
 
@@ -220,20 +221,6 @@ void check(const char* call, std::size_t bytes, cudaError_t status) {
 
 constinit Reservations reservations;
 
-/// Whether a stream is being captured. While a blocking stream is being captured, the legacy stream cannot be used either, and the
-/// query itself returns cudaErrorStreamCaptureImplicit.
-enum class Capture { none, own, of_another_stream };
-Capture capture_of(const char* call, std::size_t bytes, cudaStream_t stream) {
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  const cudaError_t status = cudaStreamIsCapturing(stream, &capture);
-  if (status == cudaErrorStreamCaptureImplicit) {
-    cudaGetLastError();
-    return Capture::of_another_stream;
-  }
-  check(call, bytes, status);
-  return capture == cudaStreamCaptureStatusNone ? Capture::none : Capture::own;
-}
-
 /// StreamKey::thread: a number that no other thread has or had. The legacy stream is one for all threads.
 std::uint64_t thread_of(const void* stream) {
   if (stream != cudaStreamPerThread) return 0;
@@ -262,18 +249,14 @@ std::size_t reserved_bytes(const Execution& execution) {
 }
 
 /// A part of the memory that is reserved for a stream that is being captured.
-void* take_reserved(const char* call, std::size_t bytes, const Execution& execution, Capture capture) {
-  std::size_t reserved = 0;
-  if (capture == Capture::own) {
-    if (const std::optional<StreamKey> key = known_stream(execution))
-      if (void* const part = reservations.take(*key, bytes)) return part;
-    reserved = reserved_bytes(execution);
-  }
+void* take_reserved(const char* call, std::size_t bytes, const Execution& execution) {
+  if (const std::optional<StreamKey> key = known_stream(execution))
+    if (void* const part = reservations.take(*key, bytes)) return part;
   throw Error(Code::invalid_argument,
               describe(call, bytes) +
                   "a stream that is being captured gets none of the pool's, which the graph would use "
                   "after the call, and presize() has reserved " +
-                  std::to_string(reserved) +
+                  std::to_string(reserved_bytes(execution)) +
                   " bytes for it; expected enough from presize() before the capture, or memory of the "
                   "caller's in options.workspace");
 }
@@ -351,13 +334,13 @@ PoolLease lease(const char* call, const Execution& execution, std::size_t bytes)
 #ifdef KOKKOS_ENABLE_CUDA
   } else if (execution.space == Space::cuda) {
     const OnDevice current(execution.device);
-    const auto stream = static_cast<cudaStream_t>(execution.stream);
-    if (const Capture capture = capture_of(call, bytes, stream); capture != Capture::none) {
-      held.memory = take_reserved(call, bytes, execution, capture);
+    if (is_captured(execution, call)) {
+      held.memory = take_reserved(call, bytes, execution);
       held.reserved = true;
     } else {
       if (known_stream(execution)) key_of(call, bytes, execution);  // is it the same stream?
-      held.memory = allocate(call, bytes, execution.device, stream, held.in_stream_order);
+      held.memory =
+          allocate(call, bytes, execution.device, static_cast<cudaStream_t>(execution.stream), held.in_stream_order);
       report(Kokkos::Tools::allocateData, "Cuda", held.memory, bytes);
     }
 #endif
@@ -392,7 +375,7 @@ void presize(const Execution& execution, std::size_t bytes) {
 #ifdef KOKKOS_ENABLE_CUDA
   if (execution.space == Space::cuda) {
     const OnDevice current(execution.device);
-    if (capture_of(call, bytes, static_cast<cudaStream_t>(execution.stream)) != Capture::none) {
+    if (is_captured(execution, call)) {
       const std::size_t reserved = reserved_bytes(execution);
       if (reserved >= bytes) return;
       throw Error(Code::invalid_argument, describe(call, bytes) + "the stream is being captured and has " +
@@ -419,7 +402,7 @@ void release_presized([[maybe_unused]] const Execution& execution) {
   if (execution.space != Space::cuda) return;
   constexpr const char* call = "release_presized";
   const OnDevice current(execution.device);
-  if (capture_of(call, 0, static_cast<cudaStream_t>(execution.stream)) != Capture::none)
+  if (is_captured(execution, call))
     throw Error(Code::invalid_argument, std::string(call) +
                                             ": the stream is being captured, and the graph may use the reserved memory; "
                                             "expected a call after the capture has ended");

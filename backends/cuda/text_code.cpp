@@ -3,6 +3,7 @@
 // The driver's functions, and when texts are compiled.
 #include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/backends/cuda/text_code.hpp>
+#include <rigel/detail/capture.hpp>
 #include <rigel/detail/shared_work.hpp>
 
 #include <cuda.h>
@@ -136,15 +137,8 @@ const void* TextCodes::add(const Key& key, const Execution& execution,
 }
 
 void TextCodes::require_no_capture(const Execution& execution) const {
-  cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
-  const cudaError_t status = cudaStreamIsCapturing(static_cast<cudaStream_t>(execution.stream), &captured);
-  // The legacy stream, while another one is captured, to which this does nothing.
-  if (status == cudaErrorStreamCaptureImplicit) {
-    cudaGetLastError();
-    return;
-  }
-  check(status, "contract: cudaStreamIsCapturing");
-  if (captured != cudaStreamCaptureStatusNone)
+  // To the legacy stream, while another one is captured, loading does nothing.
+  if (detail::capture_of(execution, "contract") == detail::Capture::own)
     throw Error(Code::unsupported, what_ +
                                        ": its kernel is not compiled yet, and nothing is compiled while a stream is "
                                        "captured; expected such a call before, or compile()");

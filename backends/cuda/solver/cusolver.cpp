@@ -9,6 +9,7 @@
 #include <rigel/backends/cuda/solver/library.hpp>
 #include <rigel/backends/cuda/solver/passes.hpp>
 #include <rigel/backends/cuda/solver/register.hpp>
+#include <rigel/detail/capture.hpp>
 #include <rigel/detail/workspace.hpp>
 
 #include <algorithm>
@@ -197,11 +198,11 @@ void run(const Kernel<Solve>& kernel, const Solve& p, const Plan&, const Workspa
   const auto lock = streams.lock();
   // The library may use host memory until the stream got there, but the memory is the call's only until that returns.
   const bool needs_host = arrays.buffer.host > 0;
-  if (needs_host && is_captured(p))
+  if (needs_host && detail::is_captured(p.execution, p.function))
     throw Error(Code::unsupported, std::string(p.function) + ": kernel '" + kernel.info.name + "' needs " +
                                        std::to_string(arrays.size.host_bytes) + " bytes of host memory for " + p.summary() +
                                        ", so it cannot be captured in a CUDA graph; expected another one in options.kernel");
-  if (batched && p.factorisation == Factorisation::eigen && p.n > 256 && is_captured(p))
+  if (batched && p.factorisation == Factorisation::eigen && p.n > 256 && detail::is_captured(p.execution, p.function))
     throw Error(Code::unsupported, std::string(p.function) + ": kernel '" + kernel.info.name +
                                        "' waits for the device for " + p.summary() +
                                        ", so it cannot be captured in a CUDA graph; expected another one in options.kernel");

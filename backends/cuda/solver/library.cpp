@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <rigel/backends/cuda/runtime.hpp>
 #include <rigel/backends/cuda/solver/library.hpp>
+#include <rigel/detail/capture.hpp>
 
 #include <dlfcn.h>
 
@@ -59,12 +60,6 @@ void check(const Solve& p, cudaError_t status, const char* function) {
 
 }  // namespace
 
-bool is_captured(const Solve& p) {
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  check(p, cudaStreamIsCapturing(static_cast<cudaStream_t>(p.execution.stream), &capture), "cudaStreamIsCapturing");
-  return capture != cudaStreamCaptureStatusNone;
-}
-
 void Streams::make(const Solve& p) {
   const Library& lib = library();
   for (int i = 0; i < count; ++i) {
@@ -113,7 +108,7 @@ Streams& Streams::of(const Solve& p) {
   // The handle of each thread's own default stream is the same for all threads.
   const auto owner = stream == cudaStreamPerThread ? std::this_thread::get_id() : std::thread::id{};
   const Key key{p.execution.device, stream, owner};
-  const bool captured = is_captured(p);
+  const bool captured = detail::is_captured(p.execution, p.function);
   Streams* known = nullptr;
   {
     const std::lock_guard lock(mutex);

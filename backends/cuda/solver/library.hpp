@@ -101,7 +101,4 @@ class Fork {
 /// Throws Error(device), with the function, the library's function and the problem, unless a status is 0, success.
 void check_library(const Solve& p, int status, const char* function);
 
-/// Whether the problem's stream is being captured in a CUDA graph.
-bool is_captured(const Solve& p);
-
 }  // namespace rigel::backends::solver
