@@ -5,6 +5,7 @@
 #pragma once
 
 #include <rigel/detail/call.hpp>
+#include <rigel/detail/capture.hpp>
 #include <rigel/detail/range_table.hpp>
 #include <rigel/error.hpp>
 
@@ -77,12 +78,18 @@ class Ranges {
   ///
   /// The object owns the copies: keep it until the work of calls that take it is complete, and as long as a captured graph of them is
   /// replayed. It costs time and memory in proportion to R + P and M / 512. Throws Error(invalid_argument) otherwise.
+  /// Calls that take it can be captured; but it is made, and its last copy destroyed, while nothing is, because both wait.
   template <class Exec, class Rows, class Slices, class Columns>
   Ranges(const Exec& exec, std::int64_t m, std::int64_t n, const Rows& rows, const Slices& slices, const Columns& columns)
       : Ranges(exec, detail::table_of(m, n, pairs_of(rows, "rows"), numbers_of(slices), pairs_of(columns, "columns"))) {}
   template <class Exec>
-  Ranges(const Exec& exec, detail::RangeTable table)
-      : table_(std::make_shared<const detail::RangesIn<typename Exec::memory_space>>(exec, std::move(table))) {}
+  Ranges(const Exec& exec, detail::RangeTable table) {
+    // A graph would copy at each replay from what is gone by then.
+    if (detail::is_captured(detail::execution_of(exec), "Ranges"))
+      throw Error(Code::invalid_argument,
+                  "Ranges: the stream of the execution space is being captured, expected ranges that were made before");
+    table_ = std::make_shared<const detail::RangesIn<typename Exec::memory_space>>(exec, std::move(table));
+  }
 
   /// Whether it has intervals: false of a default object, which stands for all pairs.
   explicit operator bool() const { return table_ != nullptr; }

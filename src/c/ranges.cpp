@@ -20,17 +20,6 @@ std::vector<detail::GivenInterval> intervals_of(const std::int64_t* given, std::
   return list;
 }
 
-void require_no_capture([[maybe_unused]] const rigel_handle& handle) {
-#ifdef KOKKOS_ENABLE_CUDA
-  if (handle.execution.space != Space::cuda) return;
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  const cudaError_t error = cudaStreamIsCapturing(static_cast<cudaStream_t>(handle.execution.stream), &status);
-  if (error != cudaSuccess) throw Error(Code::device, std::string("cudaStreamIsCapturing: ") + cudaGetErrorString(error));
-  if (status != cudaStreamCaptureStatusNone)
-    refuse("the handle's stream is being captured, expected ranges that were made before");
-#endif
-}
-
 }  // namespace
 }  // namespace rigel::c
 
@@ -42,7 +31,6 @@ rigel_code rigel_ranges_create(rigel_handle* handle, std::int64_t m, std::int64_
   return on_handle("rigel_ranges_create", handle, [&](const rigel_handle& h) {
     rigel_ranges*& made = result(ranges, "ranges");
     made = nullptr;
-    require_no_capture(h);
     rigel::detail::RangeTable table =
         rigel::detail::table_of(m, n, intervals_of(rows, rows_count, "rows"), numbers_of(slices, rows_count, "slices"),
                                 intervals_of(columns, columns_count, "columns"));

@@ -13,6 +13,14 @@
 #include <functional>
 #include <utility>
 
+#ifdef KOKKOS_ENABLE_CUDA
+#include <rigel/presize.hpp>
+
+#include <tests/support/stream.hpp>
+#else
+#include <tests/support/skip.hpp>
+#endif
+
 namespace {
 
 using namespace reduced;
@@ -587,6 +595,43 @@ TEST_CASE_TEMPLATE("ranges: kernels of all pairs decline them", Exec, RIGEL_TEST
       support::caught([&] { rigel::nearest(exec, x, z, metric::euclidean{}, 3, indices, distances, options); });
   CHECK(named.code == rigel::Code::unsupported);
   CHECK(named.lacks({"takes all pairs of rows and columns"}) == "");
+}
+
+TEST_CASE("ranges: made before a capture, and taken by a captured call") {
+#ifdef KOKKOS_ENABLE_CUDA
+  const support::Stream stream;
+  {
+    const Kokkos::Cuda exec(stream);
+    const Given given{{{0, 4}, {6, 9}}, {1, 2}, {{3, 8}, {0, 20}}};
+    const auto a = support::matrix<float, Kokkos::Cuda>(10, 1, Values(10, 1)),
+               b = support::matrix<float, Kokkos::Cuda>(1, 20, Values(20, 3));
+    const auto values = vector<float, Kokkos::Cuda>(10);
+    const rigel::Ranges ranges = given.on(exec, 10, 20);
+    const auto call = [&] { rigel::reduce(exec, rigel::l1<float>{}, a, b, reducer::sum{}, values, {.ranges = ranges}); };
+    call();
+    exec.fence();
+    rigel::presize(exec, std::size_t{1} << 20);
+    cudaGraph_t graph = nullptr;
+    REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+    const auto refused = support::caught([&] { (void)given.on(exec, 10, 20); });
+    const auto taken = support::caught(call);
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);  // what is refused leaves the capture as it was
+    CHECK(cudaGetLastError() == cudaSuccess);
+    CHECK(refused.code == rigel::Code::invalid_argument);
+    CHECK(refused.lacks({"Ranges: ", "captured", "expected ranges that were made before"}) == "");
+    CHECK(taken.code == rigel::Code::ok);
+    Kokkos::deep_copy(values, -7.f);
+    cudaGraphExec_t replay = nullptr;
+    REQUIRE(cudaGraphInstantiateWithFlags(&replay, graph, 0) == cudaSuccess);
+    CHECK(cudaGraphLaunch(replay, stream) == cudaSuccess);
+    exec.fence();
+    CHECK(support::values(values) == Values{10, 10, 10, 10, 0, 0, 40, 40, 40, 0});
+    cudaGraphExecDestroy(replay);
+    cudaGraphDestroy(graph);
+  }
+#else
+  support::skip("ranges: made before a capture: no CUDA in this build");
+#endif
 }
 
 }  // namespace
