@@ -2,8 +2,10 @@
 //
 // The outlets of cuda.reduce, on a host: emulated blocks of threads take tiles of scores that a test makes, in slices of the columns, and
 // must find what the reference's loop finds, bit for bit.
-#if __has_include(<rigel/backends/cuda/reduce/outlet.hpp>)
-#include <rigel/backends/cuda/reduce/outlet.hpp>
+#if __has_include(<rigel/backends/cuda/reduce/lists.hpp>)
+#include <rigel/backends/cuda/reduce/extrema.hpp>
+#include <rigel/backends/cuda/reduce/lanes.hpp>
+#include <rigel/backends/cuda/reduce/lists.hpp>
 #include <rigel/backends/reference/reduce.hpp>
 
 #include <tests/support/random.hpp>

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <rigel/backends/cuda/arch/launch.hpp>
-#include <rigel/backends/cuda/reduce/outlet.hpp>
+#include <rigel/backends/cuda/reduce/extrema.hpp>
+#include <rigel/backends/cuda/reduce/lanes.hpp>
+#include <rigel/backends/cuda/reduce/lists.hpp>
 #include <rigel/backends/cuda/simt/kernel.hpp>
 
 namespace rigel::backends::reduce {
