@@ -146,19 +146,15 @@ void add_scaled(const bench::Setting& setting, const std::string& name, const be
 }
 
 // clang-format off
-void add_tasks(const Exec& exec) {
-  constexpr B rows = B::by_rows, columns = B::by_columns;
-  constexpr bool unaligned = false;
-  constexpr auto tf32 = rigel::Precision::tf32, split = rigel::Precision::split,
-                 automatic = rigel::Precision::automatic, promoted = rigel::Precision::promoted, bf16x3 = rigel::Precision::bf16x3,
-                 exact_products = rigel::Precision::exact_products;
-  const bench::Setting setting{exec, "cuda.mma", bench::Numbers::normal};
+constexpr B rows = B::by_rows, columns = B::by_columns;
+constexpr bool unaligned = false;
+constexpr auto tf32 = rigel::Precision::tf32, split = rigel::Precision::split, automatic = rigel::Precision::automatic,
+               promoted = rigel::Precision::promoted, bf16x3 = rigel::Precision::bf16x3,
+               exact_products = rigel::Precision::exact_products;
+const std::vector<bench::Task> layers = {{4096, 3072, 1536, columns}, {2048, 3072, 768, columns}, {8192, 8192, 8192, columns}};
 
-  bench::add_ceilings<pair::tensor_f16, pair::tensor_halves, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split,
-                      pair::tensor_s8, pair::tensor_b1, pair::tensor_f64>(exec);
-
-  // The limiting pair, the semiring, M, N and K. Small products come first, because the card's clock is lower for a while
-  // after 8192³.
+// The limiting pair, the semiring, M, N and K. Small products come first, because the card's clock is lower for a while after 8192³.
+void add_sums_of_products(const bench::Setting& setting) {
   add_products<pair::tensor_bf16>(setting, "plus_times/bf16", plus_times<bfloat16>{}, {
       {4096, 3072, 1536, columns},
       {4096, 3072, 1536, rows},
@@ -175,7 +171,6 @@ void add_tasks(const Exec& exec) {
       {2048, 3072, 768, columns},
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, rows}});
-  const std::vector<bench::Task> layers = {{4096, 3072, 1536, columns}, {2048, 3072, 768, columns}, {8192, 8192, 8192, columns}};
   add_layers<pair::tensor_bf16, bfloat16>(setting, "plus_times/bf16/C in bf16, bias and GELU", plus_times<bfloat16>{}, layers);
   add_scaled(setting, "plus_times/bf16/C in bf16", {8192, 8192, 8192, columns});
   add_products<pair::tensor_f16>(setting, "plus_times/f16", plus_times<half>{}, {
@@ -195,6 +190,9 @@ void add_tasks(const Exec& exec) {
       {8192, 8192, 8192, columns, true, "cuda.mma.plus_times.f32.split", split},
       {8192, 8192, 8192, columns, true, "cuda.mma.plus_times.f32.promoted", promoted},
       {8192, 8192, 8192, columns, true, "cuda.mma.plus_times.f32.bf16x9_split", split}});
+}
+
+void add_log_sums(const Exec& exec, const bench::Setting& setting) {
   add_products<pair::tensor_halves>(setting, "log_plus/f32", log_plus<float>{}, {
       {1024, 1024, 1024, rows, true, nullptr, split},
       {1024, 1024, 1024, columns, true, nullptr, promoted},
@@ -208,13 +206,18 @@ void add_tasks(const Exec& exec) {
     add_log_sums_apart(exec, 1024, gap);
     add_log_sums_apart(exec, 4096, gap);
   }
+}
+
+void add_exact_products(const bench::Setting& setting) {
   add_products<pair::tensor_f64>(setting, "plus_times/f64", plus_times<double>{}, {
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, rows}});
   add_products<pair::tensor_s8>(setting, "plus_times/s8", plus_times<std::int8_t>{}, {
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, rows}});
-  // Euclidean distances.
+}
+
+void add_distances(const Exec& exec, const bench::Setting& setting) {
   add_products<pair::tensor_halves>(setting, "l2_squared/f32/root", l2_squared<float>{}, {
       {30000, 30000, 1024, columns, true, nullptr, promoted},
       {8192, 8192, 64, columns, true, nullptr, promoted},
@@ -242,6 +245,9 @@ void add_tasks(const Exec& exec) {
     self_distances<pair::tensor_f64, double>(state, exec, 30000, 1024, false, promoted); });
   bench::add("distances of a matrix's rows to themselves/f32 as doubles/30000x30000x1024", benchmark::kMillisecond, [=](State& state) {
     self_distances<pair::tensor_f64, float>(state, exec, 30000, 1024, false, exact_products); });
+}
+
+void add_codes(const bench::Setting& setting) {
   // 2048 words of 32 bits along K; C takes 17 GB.
   add_products<pair::tensor_b1>(setting, "or_and/words along k", or_and<std::uint32_t>{}, {{65536, 65536, 2048, columns}},
                                 epilogue::any_bit());
@@ -251,7 +257,9 @@ void add_tasks(const Exec& exec) {
   add_products<pair::tensor_b1, float>(setting, "bit_hamming/u32/part of 1024 bits", bit_hamming<std::uint32_t>{}, {codes[0]},
                                        epilogue::scale(1 / 1024.0));
   add_products<pair::tensor_b1>(setting, "bit_jaccard/u32", bit_jaccard<std::uint32_t>{}, codes);
-  const bench::Setting any{exec, "", bench::Numbers::normal};
+}
+
+void add_of_all_families(const bench::Setting& any) {
   // C column-major, as Kokkos::LayoutLeft makes it: alone, and with both operands.
   using bench::Left;
   constexpr auto accumulator = rigel::Precision::accumulator;
@@ -283,10 +291,9 @@ void add_tasks(const Exec& exec) {
       {30000, 30000, 1024, columns, true, nullptr, automatic}}, epilogue::gaussian(30));
   add_products<pair::tensor_halves>(any, "defaults/l2_squared/f32/matern52", l2_squared<float>{}, {
       {30000, 30000, 1024, columns, true, nullptr, automatic}}, epilogue::pow(0.5) | epilogue::matern52(30));
+}
 
-  if (rigel::kernels({.name = "cuda.hopper", .compute_capability = rigel::detail::execution_of(exec).compute_capability}).empty())
-    return;
-  const bench::Setting hopper{exec, "cuda.hopper", bench::Numbers::normal};
+void add_hopper(const bench::Setting& setting, const bench::Setting& hopper) {
   add_products<pair::tensor_bf16>(hopper, "hopper/plus_times/bf16", plus_times<bfloat16>{}, {
       {8192, 8192, 8192, columns},
       {8192, 8192, 8192, rows},
@@ -317,6 +324,21 @@ void add_tasks(const Exec& exec) {
   add_products<pair::tensor_s8>(hopper, "hopper/plus_times/s8", plus_times<std::int8_t>{}, {{8192, 8192, 8192, columns}});
 }
 // clang-format on
+
+void add_tasks(const Exec& exec) {
+  const bench::Setting setting{exec, "cuda.mma", bench::Numbers::normal};
+  bench::add_ceilings<pair::tensor_f16, pair::tensor_halves, pair::tensor_bf16, pair::tensor_tf32, pair::tensor_split,
+                      pair::tensor_s8, pair::tensor_b1, pair::tensor_f64>(exec);
+  add_sums_of_products(setting);
+  add_log_sums(exec, setting);
+  add_exact_products(setting);
+  add_distances(exec, setting);
+  add_codes(setting);
+  add_of_all_families({exec, "", bench::Numbers::normal});
+  const int capability = rigel::detail::execution_of(exec).compute_capability;
+  if (!rigel::kernels({.name = "cuda.hopper", .compute_capability = capability}).empty())
+    add_hopper(setting, {exec, "cuda.hopper", bench::Numbers::normal});
+}
 
 int wrong_checks(const Exec& exec) {
   bench::Checks check(exec, bench::Numbers::normal);

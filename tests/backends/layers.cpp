@@ -45,14 +45,54 @@ struct Task {
 /// of four are aligned.
 struct Shape {
   int m, n, k, first, first_of_matrix;
+
+  int pitch() const { return pitch_for(first); }
+  int pitch_of_matrix() const { return pitch_for(first_of_matrix); }
+  /// Element (i, j) of a matrix of C's extents.
+  float at(const Values& of_matrix, int i, int j) const {
+    return static_cast<float>(of_matrix[i * pitch_of_matrix() + first_of_matrix + j]);
+  }
+
+ private:
+  int pitch_for(int first_column) const { return (first_column + n + 3) / 4 * 4; }
 };
+
+/// Elements of what C is a part of that are not as expected of a task: its own ones from the sums, from what it held `before` and from the
+/// task's matrix, others as before.
+template <class T>
+int count_wrong(const Shape& s, const Task& task, const Values& of_sums, const Values& before, const Values& own,
+                const Values& actual) {
+  constexpr double unit = std::is_same_v<T, rigel::bfloat16> ? 0x1p-8
+                          : std::is_same_v<T, rigel::half>   ? 0x1p-11
+                                                             : 0x1p-24,
+                   least = 0x1p-25;
+  int wrong = 0;
+  for (int i = 0; i < s.m; ++i)
+    for (int j = 0; j < s.pitch(); ++j) {
+      const double is = actual[i * s.pitch() + j], was = before[i * s.pitch() + j];
+      if (j < s.first || j >= s.first + s.n) {
+        wrong += is != was;
+        continue;
+      }
+      const int column = j - s.first;
+      const float exact = task.expected(static_cast<float>(of_sums[i * s.n + column]), i, column, static_cast<float>(was));
+      if (task.error == 0) {
+        wrong += is != support::to_double(support::number<T>(exact));
+      } else {
+        const double activation = exact - (task.adds_own ? double{s.at(own, i, column)} : 0);
+        // Both the result and what is expected of it are rounded, this one to float.
+        wrong += !(std::fabs(is - exact) <=
+                   std::fabs(exact) * (unit + 0x1p-24) + std::fabs(activation) * task.error * 1.01 + least);
+      }
+    }
+  return wrong;
+}
 
 template <class T, class Exec>
 void check(const Shape& s) {
   using Wide = support::Matrix<T, Exec>;
   const Exec exec;
-  const auto pitch_for = [&](int first) { return (first + s.n + 3) / 4 * 4; };
-  const int pitch = pitch_for(s.first), pitch_of_matrix = pitch_for(s.first_of_matrix);
+  const int pitch = s.pitch(), pitch_of_matrix = s.pitch_of_matrix();
   const auto part = [&](const auto& wide, int first) {
     return Kokkos::subview(wide, Kokkos::ALL, std::pair(first, first + s.n));
   };
@@ -66,9 +106,7 @@ void check(const Shape& s) {
   support::fill(column_view, column);
   const auto own_matrix = support::matrix<T, Exec>(s.m, pitch_of_matrix, own);
   const auto float_matrix = support::matrix<float, Exec>(s.m, pitch_of_matrix, floats);
-  const auto at = [&](const Values& of, int i, int j) {
-    return static_cast<float>(of[i * pitch_of_matrix + s.first_of_matrix + j]);
-  };
+  const auto at = [&](const Values& of, int i, int j) { return s.at(of, i, j); };
   const auto relu = [](float v) { return v < 0 ? 0 : v; };
   // 22 + z² units of gelu(), 4 of silu()'s exponential and as many roundings (docs/numerics.md); |z| is below 64.
   const double of_gelu = (22 + 64. * 64) * 0x1p-24, of_silu = 150 * 0x1p-24;
@@ -126,37 +164,12 @@ void check(const Shape& s) {
                             program(static_cast<int>(task), part(c, s.first)), options);
           }))
         continue;
-      const Values actual = support::values(c);
-      int wrong = 0;
-      for (int i = 0; i < s.m; ++i)
-        for (int j = 0; j < pitch; ++j) {
-          const double is = actual[i * pitch + j];
-          if (j < s.first || j >= s.first + s.n) {
-            wrong += is != before[i * pitch + j];  // no element of C
-            continue;
-          }
-          const int column_of_c = j - s.first;
-          const float v = static_cast<float>(of_sums[i * s.n + column_of_c]);
-          const float exact = tasks[task].expected(v, i, column_of_c, static_cast<float>(before[i * pitch + j]));
-          if (tasks[task].error == 0) {
-            wrong += is != support::to_double(support::number<T>(exact));
-          } else {
-            constexpr double unit = std::is_same_v<T, rigel::bfloat16> ? 0x1p-8
-                                    : std::is_same_v<T, rigel::half>   ? 0x1p-11
-                                                                       : 0x1p-24,
-                             least = 0x1p-25;
-            const double activation = exact - (tasks[task].adds_own ? double{at(own, i, column_of_c)} : 0);
-            // Both the result and what is expected of it are rounded, this one to float.
-            wrong += !(std::fabs(is - exact) <=
-                       std::fabs(exact) * (unit + 0x1p-24) + std::fabs(activation) * tasks[task].error * 1.01 + least);
-          }
-        }
       CAPTURE(info.name);
       CAPTURE(std::string(tasks[task].name));
       CAPTURE(s.m);
       CAPTURE(s.n);
       CAPTURE(s.first);
-      CHECK(wrong == 0);
+      CHECK(count_wrong<T>(s, tasks[task], of_sums, before, own, support::values(c)) == 0);
       ++checked;
     }
   }

@@ -36,133 +36,188 @@ struct Outcome {
   int beyond = 0, within = 0;  // of the `count` smallest chains, those beyond the limit; columns within it
 };
 
+/// A search with the tiles of so many steps along K.
 template <int steps>
-Outcome search(const Data& d, int block) {
+class Search {
   using L = nearest::Layout<steps>;
-  Outcome outcome;
-  const auto m = static_cast<std::size_t>(d.m), n = static_cast<std::size_t>(d.n), k = static_cast<std::size_t>(d.k);
-  // The passes.
-  std::vector<float> centre(k);
-  for (std::size_t i = 0; i < k; ++i) {
-    float samples[8];
-    const std::size_t count = std::min<std::size_t>(n, 8), apart = n / count;
-    for (std::size_t j = 0; j < 8; ++j) samples[j] = d.z[std::min(j, count - 1) * apart * k + i];
-    std::sort(samples, samples + 8);
-    centre[i] = std::abs(samples[4]) < 0x1p126f ? samples[4] : 0;
+
+ public:
+  Search(const Data& data, int block) : d(data), block_(block), centre_(k) {}
+
+  Outcome operator()() {
+    find_centre();
+    if (!find_scale()) return outcome_;
+    prepare_columns();
+    for (std::size_t row = 0; row < m; ++row)
+      if (const Row of_row = prepare(row); of_row.square <= nearest::largest_square) search(of_row);
+    return outcome_;
   }
-  std::uint32_t largest = 0;
-  for (std::size_t i = 0; i < n * k; ++i)
-    largest = std::max(largest, std::bit_cast<std::uint32_t>(std::abs(d.z[i] - centre[i % k])));
-  if (largest >= 0x7f800000) return outcome;
-  const float scale = nearest::power_of_two_of(nearest::exponent_of_scale(largest));
-  const auto tiles = static_cast<std::size_t>(L::tiles(d.n));
-  std::vector<float> halves(tiles * L::columns * L::numbers), norms(tiles * L::columns);  // block by block of eight columns
-  for (std::size_t b = 0; b < tiles * L::columns / 8; ++b)
-    for (int g = 0; g < 8; ++g) {
-      const std::size_t column = b / 4 * L::chunk + static_cast<std::size_t>(L::column(static_cast<int>(b % 4), g));
-      double squares = 0, lost = 0;
-      for (std::size_t i = 0; i < k && column < n; ++i) {
-        const float v = (d.z[column * k + i] - centre[i]) * scale;
-        squares += static_cast<double>(v) * v;
-        halves[(b * 8 + static_cast<std::size_t>(g)) * L::numbers + i] = as_half(v);
-        lost += static_cast<double>(v - as_half(v)) * static_cast<double>(v - as_half(v));
-      }
-      const double norm = squares * (1 - nearest::margin(L::numbers)) - lost * nearest::weight_of_lost;
-      auto lowered = static_cast<float>(norm);
-      if (static_cast<double>(lowered) > norm) lowered = std::nextafter(lowered, -1e30f);
-      norms[b * 8 + static_cast<std::size_t>(g)] = column < n ? lowered : nearest::absent;
-    }
-  for (std::size_t row = 0; row < m; ++row) {
-    float a[L::numbers] = {}, of_lane[4] = {}, lost = 0;
+
+ private:
+  struct Row {
+    std::size_t number;
+    float a[L::numbers] = {}, square = 0, lost = 0;
+  };
+
+  void find_centre() {
     for (std::size_t i = 0; i < k; ++i) {
-      const float v = (d.x[row * k + i] - centre[i]) * scale;
-      of_lane[i / 4 % 4] = std::fma(v, v, of_lane[i / 4 % 4]);
-      a[i] = as_half(-2 * v);
-      lost = std::fma(a[i] / 2 + v, a[i] / 2 + v, lost);
+      float samples[8];
+      const std::size_t count = std::min<std::size_t>(n, 8), apart = n / count;
+      for (std::size_t j = 0; j < 8; ++j) samples[j] = d.z[std::min(j, count - 1) * apart * k + i];
+      std::sort(samples, samples + 8);
+      centre_[i] = std::abs(samples[4]) < 0x1p126f ? samples[4] : 0;
     }
-    const float square = (of_lane[0] + of_lane[1]) + (of_lane[2] + of_lane[3]);
-    if (!(square <= nearest::largest_square)) continue;
+  }
+
+  /// Whether a difference from the centre is finite.
+  bool find_scale() {
+    std::uint32_t largest = 0;
+    for (std::size_t i = 0; i < n * k; ++i)
+      largest = std::max(largest, std::bit_cast<std::uint32_t>(std::abs(d.z[i] - centre_[i % k])));
+    scale_ = nearest::power_of_two_of(nearest::exponent_of_scale(largest));
+    return largest < 0x7f800000;
+  }
+
+  /// Halves and norms of Z, block by block of eight columns.
+  void prepare_columns() {
+    halves_.resize(tiles * L::columns * L::numbers);
+    norms_.resize(tiles * L::columns);
+    for (std::size_t b = 0; b < tiles * L::columns / 8; ++b)
+      for (int g = 0; g < 8; ++g) {
+        const std::size_t column = b / 4 * L::chunk + static_cast<std::size_t>(L::column(static_cast<int>(b % 4), g));
+        double squares = 0, lost = 0;
+        for (std::size_t i = 0; i < k && column < n; ++i) {
+          const float v = (d.z[column * k + i] - centre_[i]) * scale_;
+          squares += static_cast<double>(v) * v;
+          halves_[(b * 8 + static_cast<std::size_t>(g)) * L::numbers + i] = as_half(v);
+          lost += static_cast<double>(v - as_half(v)) * static_cast<double>(v - as_half(v));
+        }
+        const double norm = squares * (1 - nearest::margin(L::numbers)) - lost * nearest::weight_of_lost;
+        auto lowered = static_cast<float>(norm);
+        if (static_cast<double>(lowered) > norm) lowered = std::nextafter(lowered, -1e30f);
+        norms_[b * 8 + static_cast<std::size_t>(g)] = column < n ? lowered : nearest::absent;
+      }
+  }
+
+  Row prepare(std::size_t number) const {
+    Row row{number};
+    float of_lane[4] = {};
+    for (std::size_t i = 0; i < k; ++i) {
+      const float v = (d.x[number * k + i] - centre_[i]) * scale_;
+      of_lane[i / 4 % 4] = std::fma(v, v, of_lane[i / 4 % 4]);
+      row.a[i] = as_half(-2 * v);
+      row.lost = std::fma(row.a[i] / 2 + v, row.a[i] / 2 + v, row.lost);
+    }
+    row.square = (of_lane[0] + of_lane[1]) + (of_lane[2] + of_lane[3]);
+    return row;
+  }
+
+  void search(const Row& row) {
+    std::vector<float> bounds(n);
+    const nearest::RowLeast all = sweep(row, bounds);
+    const nearest::Certainty c{
+        row.square, row.lost,   nearest::margin(L::numbers), 1 / (static_cast<double>(scale_) * scale_),
+        d.k,        L::numbers, nearest::position_bits};
+    if (d.count <= d.n && !d.exclude_self) compare_with_limit(row, bounds, c);
+    nearest::Nearest found{0, 0, -1};
+    const bool certain = nearest::find_nearest(all, c, found, [&](int q, std::uint32_t group, nearest::Nearest& best) {
+      ++outcome_.examined;
+      const std::int64_t first = L::first_of_group(group, q);
+      for (std::int64_t column = first; column < first + L::group && column < d.n; ++column)
+        if (!is_self(row, static_cast<std::size_t>(column))) {
+          const float distance = distance_of(row, static_cast<std::size_t>(column));
+          best.take(distance, score(distance), column);
+        }
+    });
+    if (!certain) return;
+    ++outcome_.certain;
+    nearest::Nearest expected{0, 0, -1};
+    for (std::size_t column = 0; column < n; ++column) {
+      if (is_self(row, column)) continue;
+      const float distance = distance_of(row, column);
+      if (expected.n < 0 || score(distance) < expected.score)
+        expected = {distance, score(distance), static_cast<std::int64_t>(column)};
+    }
+    outcome_.wrong += found.n != expected.n || found.score != expected.score;
+  }
+
+  /// What the lanes of a row keep after all columns, whose bounds it notes.
+  nearest::RowLeast sweep(const Row& row, std::vector<float>& bounds) const {
     nearest::RowLeast all{};
     all.second = nearest::Least::none;
-    all.square = square;
-    all.lost = lost;
-    std::vector<float> bounds(n), sorted, chains(n);
+    all.square = row.square;
+    all.lost = row.lost;
     for (int q = 0; q < 4; ++q) {
       nearest::Least least;
       for (std::size_t chunk = 0; chunk < tiles * L::chunks; ++chunk) {
         if (chunk > 0 && chunk * L::groups % nearest::groups_of_run == 0)
           least.end_run(static_cast<std::uint32_t>(chunk * L::groups / nearest::groups_of_run - 1));
-        for (int span = 0; span < L::groups; ++span) {
-          float group = nearest::Least::none;
-          for (int c = 0; c < L::group; ++c) {
-            const int j = span * (L::group / 2) + c / 2, of_block = 2 * q + c % 2;
-            const std::size_t at = (chunk * 4 + static_cast<std::size_t>(j)) * 8 + static_cast<std::size_t>(of_block);
-            float bound = norms[at];
-            for (int i = 0; i < L::numbers; i += block)
-              bound = truncating_sum(bound, a + i, &halves[at * L::numbers] + i, block);
-            const std::size_t column = chunk * L::chunk + static_cast<std::size_t>(L::column(j, of_block));
-            if (d.exclude_self && column == row) bound = nearest::absent;
-            if (column < n) bounds[column] = bound;
-            group = nearest::least_of(group, bound);
-          }
-          least.take(group, static_cast<std::uint32_t>((chunk * L::groups + static_cast<std::size_t>(span)) %
-                                                       nearest::groups_of_run));
-        }
+        for (int span = 0; span < L::groups; ++span)
+          least.take(
+              least_bound(row, q, chunk, span, bounds),
+              static_cast<std::uint32_t>((chunk * L::groups + static_cast<std::size_t>(span)) % nearest::groups_of_run));
       }
       least.end_run(static_cast<std::uint32_t>((tiles * L::chunks * L::groups - 1) / nearest::groups_of_run));
       all.first[q] = least.first;
       all.group[q] = least.group();
       all.second = nearest::least_of(all.second, least.second);
     }
-    const nearest::Certainty c{square, lost,       nearest::margin(L::numbers), 1 / (static_cast<double>(scale) * scale),
-                               d.k,    L::numbers, nearest::position_bits};
-    // What find_limits() does with these bounds, if k columns of other parts have the least ones.
-    if (d.count <= d.n && !d.exclude_self) {
-      sorted = bounds;
-      std::ranges::sort(sorted);
-      nearest::Certainty of_bounds = c;
-      of_bounds.position_bits = 0;
-      const float limit = of_bounds.limit(sorted[static_cast<std::size_t>(d.count) - 1]);
-      for (std::size_t column = 0; column < n; ++column) chains[column] = chain(&d.x[row * k], &d.z[column * k], d.k);
-      sorted = chains;
-      std::ranges::sort(sorted);
-      for (std::size_t column = 0; column < n; ++column) {
-        // Roots of unlike numbers may be equal.
-        const float kth = sorted[static_cast<std::size_t>(d.count) - 1];
-        outcome.beyond += std::sqrt(chains[column]) <= std::sqrt(kth) && !(bounds[column] <= limit);
-        outcome.within += bounds[column] <= limit;
-      }
-    }
-    const auto score = [&](float distance) { return d.root ? std::sqrt(distance) : distance; };
-    nearest::Nearest found{0, 0, -1};
-    const bool certain = nearest::find_nearest(all, c, found, [&](int q, std::uint32_t group, nearest::Nearest& best) {
-      ++outcome.examined;
-      const std::int64_t first = L::first_of_group(group, q);
-      for (std::int64_t column = first; column < first + L::group && column < d.n; ++column) {
-        if (d.exclude_self && column == static_cast<std::int64_t>(row)) continue;
-        const float distance = chain(&d.x[row * k], &d.z[static_cast<std::size_t>(column) * k], d.k);
-        best.take(distance, score(distance), column);
-      }
-    });
-    if (!certain) continue;
-    ++outcome.certain;
-    nearest::Nearest expected{0, 0, -1};
-    for (std::size_t column = 0; column < n; ++column) {
-      if (d.exclude_self && column == row) continue;
-      const float distance = chain(&d.x[row * k], &d.z[column * k], d.k);
-      if (expected.n < 0 || score(distance) < expected.score)
-        expected = {distance, score(distance), static_cast<std::int64_t>(column)};
-    }
-    outcome.wrong += found.n != expected.n || found.score != expected.score;
+    return all;
   }
-  return outcome;
-}
+
+  /// The least bound of a group of columns.
+  float least_bound(const Row& row, int q, std::size_t chunk, int span, std::vector<float>& bounds) const {
+    float group = nearest::Least::none;
+    for (int c = 0; c < L::group; ++c) {
+      const int j = span * (L::group / 2) + c / 2, of_block = 2 * q + c % 2;
+      const std::size_t at = (chunk * 4 + static_cast<std::size_t>(j)) * 8 + static_cast<std::size_t>(of_block);
+      float bound = norms_[at];
+      for (int i = 0; i < L::numbers; i += block_)
+        bound = truncating_sum(bound, row.a + i, &halves_[at * L::numbers] + i, block_);
+      const std::size_t column = chunk * L::chunk + static_cast<std::size_t>(L::column(j, of_block));
+      if (is_self(row, column)) bound = nearest::absent;
+      if (column < n) bounds[column] = bound;
+      group = nearest::least_of(group, bound);
+    }
+    return group;
+  }
+
+  /// What find_limits() does with these bounds, if `count` columns of other parts have the least ones.
+  void compare_with_limit(const Row& row, const std::vector<float>& bounds, nearest::Certainty of_bounds) {
+    const auto kth = [&](std::vector<float> list) {
+      std::ranges::sort(list);
+      return list[static_cast<std::size_t>(d.count) - 1];
+    };
+    of_bounds.position_bits = 0;
+    const float limit = of_bounds.limit(kth(bounds));
+    std::vector<float> chains(n);
+    for (std::size_t column = 0; column < n; ++column) chains[column] = distance_of(row, column);
+    const float last = kth(chains);
+    for (std::size_t column = 0; column < n; ++column) {
+      // Roots of unlike numbers may be equal.
+      outcome_.beyond += std::sqrt(chains[column]) <= std::sqrt(last) && !(bounds[column] <= limit);
+      outcome_.within += bounds[column] <= limit;
+    }
+  }
+
+  bool is_self(const Row& row, std::size_t column) const { return d.exclude_self && column == row.number; }
+  float distance_of(const Row& row, std::size_t column) const { return chain(&d.x[row.number * k], &d.z[column * k], d.k); }
+  float score(float distance) const { return d.root ? std::sqrt(distance) : distance; }
+
+  const Data& d;
+  int block_;
+  std::size_t m = static_cast<std::size_t>(d.m), n = static_cast<std::size_t>(d.n), k = static_cast<std::size_t>(d.k),
+              tiles = static_cast<std::size_t>(L::tiles(d.n));
+  std::vector<float> centre_, halves_, norms_;
+  float scale_ = 0;
+  Outcome outcome_;
+};
 
 Outcome search(const Data& d, int block) {
-  return d.k <= 16   ? search<1>(d, block)
-         : d.k <= 32 ? search<2>(d, block)
-         : d.k <= 64 ? search<4>(d, block)
-                     : search<8>(d, block);
+  return d.k <= 16   ? Search<1>(d, block)()
+         : d.k <= 32 ? Search<2>(d, block)()
+         : d.k <= 64 ? Search<4>(d, block)()
+                     : Search<8>(d, block)();
 }
 
 double gaussian(support::Random& random) {
