@@ -27,7 +27,7 @@ void run(const Reduction& p, const std::string& label, const Loop& loop, const C
 
 /// The kernel for elements of a type at a level.
 template <class Level, class Element>
-Kernel<Reduction> kernel_of(Spaces spaces) {
+Kernel<Reduction> kernel(Spaces spaces) {
   Kernel<Reduction> k;
   k.info = detail::info_of<l2_squared<Element>>("host", std::string("nearest.") + Level::name, {}, spaces);
   k.info.tile = {compiled_loop<Level, Element>().geometry.rows, compiled_loop<Level, Element>().geometry.columns, 0};

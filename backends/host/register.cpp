@@ -122,7 +122,7 @@ void add_gradients(Registry<Gradient>& registry, type_list<Level...>) {
 template <class... Level>
 void add_nearest(Registry<Reduction>& registry, type_list<Level...>) {
   const auto add_one = [&]<class L, class Element>(type_list<L, Element>) {
-    Kernel<Reduction> kernel = nearest::kernel_of<L, Element>(detail::bits_of(detail::compiled_host_spaces{}));
+    Kernel<Reduction> kernel = nearest::kernel<L, Element>(detail::bits_of(detail::compiled_host_spaces{}));
     kernel.supports = [](const Kernel<Reduction>&, const Reduction& p) -> Status {
       if (!runs<L>()) return {Decline::processor, std::string("this processor lacks ") + L::needs};
       return nearest::supports(p, nearest::compiled_loop<L, Element>().geometry);

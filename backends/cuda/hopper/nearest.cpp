@@ -7,8 +7,8 @@
 namespace rigel::backends::hopper {
 
 void add_nearest(Registry<Reduction>& registry) {
-  registry.add(nearest::kernel_of<half>());
-  registry.add(nearest::kernel_of<bfloat16>());
+  registry.add(nearest::kernel<half>());
+  registry.add(nearest::kernel<bfloat16>());
 }
 
 }  // namespace rigel::backends::hopper

@@ -8,7 +8,7 @@
 #include <rigel/backends/cuda/hopper/nearest_kernel.hpp>
 #include <rigel/backends/cuda/hopper/tensor_map.hpp>
 #include <rigel/backends/cuda/mma/nearest_listed.hpp>
-#include <rigel/detail/kernel.hpp>
+#include <rigel/backends/cuda/mma/nearest_problem.hpp>
 #include <rigel/detail/workspace.hpp>
 
 #include <algorithm>
@@ -58,11 +58,7 @@ template <class Element>
 Status supports(const Kernel<Reduction>&, const Reduction& p) {
   if (p.reducer != Reducer::minimum) return {Decline::other, "finds the smallest only"};
   if (p.exclude_self) return {Decline::other, "does not leave out the scores of n = m"};
-  if (const Status status = detail::computes_scores(p); !status) return status;
-  const bool root = p.program->size() == 1 && p.program->begins_with_root();
-  if (!(p.program->empty() || root)) return {Decline::epilogue, "takes scores as they are, or their square roots"};
-  if (p.batch != 1) return {Decline::batches, "takes single matrices"};
-  if (p.k < 1 || p.k > largest_k) return {Decline::extents, "takes K from 1 to " + std::to_string(largest_k)};
+  if (const Status status = mma::nearest::takes_scores(p, largest_k); !status) return status;
   if (p.n < 1 || p.n > (std::int64_t{1} << 31) - Layout::columns)
     return {Decline::extents, "takes N from 1 to 2^31 - " + std::to_string(Layout::columns)};
   if (!is_readable<Element>(p.a, p.m, p.a.row_stride, p.k, p.a.column_stride) ||
@@ -149,12 +145,8 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const
 }
 
 template <class Element>
-Kernel<Reduction> kernel_of() {
-  Kernel<Reduction> k;
-  k.info = detail::info_of<l2_squared<Element>>("cuda.hopper", "nearest", "", bit(Space::cuda));
-  k.info.min_compute_capability = k.info.max_compute_capability = 90;
-  k.info.promises = Promise::repeatable | Promise::batch_invariant | Promise::reference_bits;
-  k.info.raw_launch = true;
+Kernel<Reduction> kernel() {
+  Kernel<Reduction> k = mma::nearest::search_of<Element>("cuda.hopper", 90, 90);
   k.supports = supports<Element>;
   k.cost = cost<Element>;
   k.workspace = workspace;

@@ -6,7 +6,7 @@
 
 #include <rigel/backends/cuda/costs/nearest.hpp>
 #include <rigel/backends/cuda/mma/nearest_launch.hpp>
-#include <rigel/detail/kernel.hpp>
+#include <rigel/backends/cuda/mma/nearest_problem.hpp>
 
 #include <cmath>
 #include <string>
@@ -56,11 +56,7 @@ Status supports(const Kernel<Reduction>&, const Reduction& p) {
   if (p.reducer != Reducer::minimum && p.reducer != Reducer::smallest) return {Decline::other, "finds the smallest only"};
   if (p.reducer == Reducer::smallest && p.count > most_results)
     return {Decline::extents, "finds the " + std::to_string(most_results) + " smallest at most"};
-  if (const Status status = detail::computes_scores(p); !status) return status;
-  const bool root = p.program->size() == 1 && p.program->begins_with_root();
-  if (!(p.program->empty() || root)) return {Decline::epilogue, "takes scores as they are, or their square roots"};
-  if (p.batch != 1) return {Decline::batches, "takes single matrices"};
-  if (p.k < 1 || p.k > largest_numbers) return {Decline::extents, "takes K from 1 to " + std::to_string(largest_numbers)};
+  if (const Status status = takes_scores(p, largest_numbers); !status) return status;
   if (p.n < 1 || p.n > (std::int64_t{1} << 31) - 1) return {Decline::extents, "takes N from 1 to 2^31 - 1"};
   const Memory at = memory_of(p);
   if (const int bytes = shared_bytes_of(p, at); bytes > p.execution.shared_memory)
@@ -104,12 +100,8 @@ void run(const Kernel<Reduction>& kernel, const Reduction& p, const Plan&, const
 }
 
 template <class Element>
-Kernel<Reduction> kernel_of() {
-  Kernel<Reduction> k;
-  k.info = detail::info_of<l2_squared<Element>>("cuda.mma", "nearest", "", bit(Space::cuda));
-  k.info.min_compute_capability = 80;
-  k.info.promises = Promise::repeatable | Promise::batch_invariant | Promise::reference_bits;
-  k.info.raw_launch = true;
+Kernel<Reduction> kernel() {
+  Kernel<Reduction> k = search_of<Element>("cuda.mma", 80, 0);
   k.supports = supports<Element>;
   k.cost = cost<Element>;
   k.workspace = workspace;

@@ -7,6 +7,6 @@
 namespace rigel::backends::mma {
 
 template void nearest::enqueue_listed(const nearest::Search<bfloat16>&, int, const cuda::Launches&);  // for cuda.hopper
-void add_nearest_bfloat16s(Registry<Reduction>& registry) { registry.add(nearest::kernel_of<bfloat16>()); }
+void add_nearest_bfloat16s(Registry<Reduction>& registry) { registry.add(nearest::kernel<bfloat16>()); }
 
 }  // namespace rigel::backends::mma

@@ -6,6 +6,6 @@
 
 namespace rigel::backends::mma {
 
-void add_nearest_floats(Registry<Reduction>& registry) { registry.add(nearest::kernel_of<float>()); }
+void add_nearest_floats(Registry<Reduction>& registry) { registry.add(nearest::kernel<float>()); }
 
 }  // namespace rigel::backends::mma

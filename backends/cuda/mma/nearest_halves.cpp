@@ -7,6 +7,6 @@
 namespace rigel::backends::mma {
 
 template void nearest::enqueue_listed(const nearest::Search<half>&, int, const cuda::Launches&);  // for cuda.hopper
-void add_nearest_halves(Registry<Reduction>& registry) { registry.add(nearest::kernel_of<half>()); }
+void add_nearest_halves(Registry<Reduction>& registry) { registry.add(nearest::kernel<half>()); }
 
 }  // namespace rigel::backends::mma
