@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes the tables of docs/performance.md and of the NOTES.md next to the kernels from the files under bench/results/. A table
+"""Writes the tables of docs/performance.md, docs/reductions.md and of the NOTES.md next to the kernels from the files under bench/results/. A table
 stands between the comments <!-- table: <name> --> and <!-- end -->; all else in these documents is written by hand.
 
     report.py                           writes them
@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 PAGE = "docs/performance.md"
 LONGEST_PAGE = 200  # lines: a page to read at a sitting; the rest belongs to the notes
-NOTES = ("src/NOTES.md", "backends/host/NOTES.md", "backends/cuda/simt/NOTES.md", "backends/cuda/mma/NOTES.md",
+NOTES = ("docs/reductions.md", "src/NOTES.md", "backends/host/NOTES.md", "backends/cuda/simt/NOTES.md", "backends/cuda/mma/NOTES.md",
          "backends/cuda/hopper/NOTES.md")
 
 # Entries in the context of Google Benchmark's reports that --take drops.
@@ -332,6 +332,20 @@ def host():
                  ["kernel", "G pairs/s", "compared with", "ratio", "target"], rows)
 
 
+# ---- the table of docs/reductions.md
+
+
+def reductions():
+    """Reductions by the chosen kernel, and by strips of scores."""
+    result = load("h200/reduce.json", "rows")
+    strips = {row["task"]: row["seconds"] for row in result["rows"] if row["kernel"].startswith("portable.") and not row["chosen"]}
+    rows = [[f"{row['task'].replace('_', ' ')}, {shape(row['m'], row['n'], row['k'])}", kernel_of(row), milliseconds(row["seconds"]),
+             tera(row["pairs_per_second"]), milliseconds(strips[row["task"]]) if row["task"] in strips else "", row.get("commit", "")]
+            for row in result["rows"] if row.get("chosen")]
+    return Table([("h200/reduce.json", {**result["context"], "commit": "of each row"})],
+                 ["task", "kernel", "ms", "T pairs/s", "by strips, ms", "commit"], rows)
+
+
 # ---- tables of the notes
 
 
@@ -462,7 +476,7 @@ def choices_of_shapes():
 
 
 TABLES = {make.__name__: make for make in (
-    semirings, tensor_distances, compared, swept, tensor_products, precisions, host, host_metrics, simt, simt_ceilings,
+    semirings, tensor_distances, compared, swept, tensor_products, precisions, host, reductions, host_metrics, simt, simt_ceilings,
     metrics, mma, mma_ceilings, mma_products, hopper, overhead, choices_over_time, choices_of_shapes, walk, walk_by_semiring,
     host_walk)}
 
