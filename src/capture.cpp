@@ -46,4 +46,8 @@ bool is_captured(const Execution& execution, const char* function) {
   return is_captured(capture_of(execution, function), function);
 }
 
+void require_no_capture(const Execution& execution, const char* function, const char* expected) {
+  require_no_capture(capture_of(execution, function), function, expected);
+}
+
 }  // namespace rigel::detail

@@ -40,4 +40,11 @@ inline bool is_captured(Capture capture, const char* function) {
   return capture == Capture::own;
 }
 
+/// require_no_capture() of a stream in this state.
+inline void require_no_capture(Capture capture, const char* function, const char* expected) {
+  if (is_captured(capture, function))
+    throw Error(Code::invalid_argument,
+                std::string(function) + ": the stream of the execution space is being captured, expected " + expected);
+}
+
 }  // namespace rigel::detail

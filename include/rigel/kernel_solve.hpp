@@ -531,6 +531,7 @@ template <class T, class Exec, class Kernels>
 KernelSolveResult run_kernel_solve(const Exec& exec, const Call& call, const Kernels& kernels,
                                    const KernelSolveOperands& operands, double regularisation,
                                    const KernelSolveOptions& options) {
+  require_waiting(call);
   if (operands.x.rows == 0) return {.converged = true};
   const auto at = [&](std::uintptr_t base, std::size_t inner) {
     return KernelSolveCall<Exec, Kernels, T>(exec, kernels, operands.x.rows, operands.y.columns, regularisation, options,
@@ -580,7 +581,7 @@ auto with_kernel_solve(const Exec& exec, const X& x, const Y& y, const M& metric
 /// 2^-24·|K||alpha|/|y|: then, and if K + λI is not positive definite or something is NaN, converged is false, and alpha is where the steps
 /// ended. A NaN in one right side leaves the others as they are without it.
 /// Its error is at most residual·|y| / (λ + the least eigenvalue of K).
-/// It waits for the space in each step, and is not for captured streams. Sums have one order on every space.
+/// It waits for the space in each step, and refuses a stream that is being captured. Sums have one order on every space.
 /// Throws Error(invalid_argument) if extents do not fit, alpha overlaps, or a number is out of its range; and as kernel_matvec() does.
 template <class Exec, class X, class Y, class M, class K, class Alpha>
 KernelSolveResult kernel_solve(const Exec& exec, const X& x, const Y& y, const M& metric, const K& kernel,

@@ -399,7 +399,7 @@ std::size_t kmeans_workspace_size(const Exec& exec, const X& x, const Centres& c
 /// labels are assign()'s, in which points at nearly equal distances may differ from space to space unless options.require asks for the
 /// reference's bits. A centre without points becomes the point that is farthest from its own, the smallest of several; several such centres
 /// take the farthest ones. Of fewer than k different points some centres are equal.
-/// It waits for the space in each update, and is not for captured streams.
+/// It waits for the space in each update, and refuses a stream that is being captured.
 /// Throws Error(invalid_argument) if extents do not fit, k is not from 1 to M, outputs overlap x or each other, or points are not finite (where
 /// seeds are chosen); and as assign() does.
 template <class Exec, class X, class Centres, class Labels>
@@ -435,6 +435,7 @@ KMeansResult kmeans(const Exec& exec, const X& x, std::int64_t k, const Centres&
     detail::require_disjoint(call, *written, of_x);
   }
   detail::require_disjoint(call, of_centres, of_labels);
+  detail::require_waiting(call);
   const detail::KMeansCall<Exec, X, Centres> nominal(exec, x, centres, options, detail::nominal_workspace, 0);
   const std::size_t inner = nominal.inner_bytes();
   const detail::CallMemory memory(call.function, call.execution, call.workspace, nominal.bytes() + inner,

@@ -17,6 +17,7 @@
 #include <rigel/config.hpp>
 #include <rigel/contract.hpp>
 #include <rigel/detail/call.hpp>
+#include <rigel/detail/capture.hpp>
 #include <rigel/detail/checks.hpp>
 #include <rigel/detail/refine.hpp>
 #include <rigel/detail/vectors.hpp>
@@ -126,6 +127,7 @@ Solve solve_problem(const Exec& exec, Factorisation factorisation, Solve::Task t
 template <class Exec>
 void run_solve(const Exec& exec, Solve p, bool check) {
   if (!check) return run(p);
+  require_no_capture(p.execution, p.function, "no check, which waits");
   using Infos = Kokkos::View<std::int32_t*, typename Exec::memory_space>;
   const Infos own(Kokkos::view_alloc("rigel::solve/infos", exec), p.infos.data ? 0 : static_cast<std::size_t>(p.batch));
   if (!p.infos.data) {

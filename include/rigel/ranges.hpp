@@ -85,9 +85,7 @@ class Ranges {
   template <class Exec>
   Ranges(const Exec& exec, detail::RangeTable table) {
     // A graph would copy at each replay from what is gone by then.
-    if (detail::is_captured(detail::execution_of(exec), "Ranges"))
-      throw Error(Code::invalid_argument,
-                  "Ranges: the stream of the execution space is being captured, expected ranges that were made before");
+    detail::require_no_capture(detail::execution_of(exec), "Ranges", "ranges that were made before");
     table_ = std::make_shared<const detail::RangesIn<typename Exec::memory_space>>(exec, std::move(table));
   }
 

@@ -519,7 +519,7 @@ rigel_code rigel_softmax_matvec_workspace_size(rigel_handle* handle, const rigel
 /* ---- iterations -------------------------------------------------------------------------------------------------------- */
 
 /* Calls that repeat reductions until they have what they look for. They wait for the handle's stream in each step, are complete when they
- * return, and are not for captured streams. */
+ * return, and refuse a stream that is being captured. */
 
 /* Arguments of rigel_kmeans() other than operands. */
 typedef struct rigel_kmeans_args {

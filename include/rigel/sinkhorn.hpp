@@ -323,6 +323,7 @@ struct SinkhornOperands {
 template <class Exec, class Costs, class A, class B, class F, class G>
 SinkhornResult run_sinkhorn(const Exec& exec, const Call& call, const Costs& costs, const SinkhornOperands& operands,
                             const A& a, const B& b, const F& f, const G& g, const SinkhornOptions& options) {
+  require_waiting(call);
   const auto at = [&](std::uintptr_t base, std::size_t inner) {
     return SinkhornCall<Exec, Costs>(exec, costs, operands.a.rows, operands.b.rows, options, base, inner);
   };
@@ -375,7 +376,7 @@ std::size_t sinkhorn_workspace_size(const Exec& exec, const X& x, const Z& z, co
 /// The result's error is that of the plan of f and g: the larger of Σ_m |Σ_n P(m,n) − a(m)| and Σ_n |Σ_m P(m,n) − b(n)|. The updates stop
 /// when it is at most options.tolerance at epsilon, or after options.iterations. Scores are in float if x holds floats: exponents, and so
 /// the marginals, are then off by about 2^-24·(C + |g|)/ε, and tolerances below that are not met.
-/// It waits for the space in each update, and is not for captured streams. Sums have one order on every space.
+/// It waits for the space in each update, and refuses a stream that is being captured. Sums have one order on every space.
 /// Throws Error(invalid_argument) if extents do not fit, weights are negative, infinite, NaN or all 0, or an option is out of its range; and as
 /// logsumexp() does.
 template <class Exec, class X, class Z, class A, class B, class M, class F, class G>

@@ -4,6 +4,7 @@
 #include "driver.hpp"
 
 #include <rigel/closure.hpp>
+#include <rigel/detail/capture.hpp>
 #include <rigel/detail/checks.hpp>
 
 #include <Kokkos_Profiling_ScopedRegion.hpp>
@@ -47,6 +48,7 @@ class Closure {
 
   ClosureReport run() {
     if (is_empty()) return {};
+    if (call_.report) require_no_capture(update_.execution, function, "no report, which waits");
     const Kokkos::Profiling::ScopedRegion region("rigel::closure");
     const CallMemory memory(function, update_.execution, given_, bytes(), {&arrays_.d, &arrays_.p});
     place(memory.address());

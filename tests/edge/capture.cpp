@@ -68,8 +68,20 @@ TEST_CASE("capture: the legacy stream takes no work during a capture") {
   CHECK(e.lacks({"contract: ", "legacy stream", "captured"}) == "");
 }
 
+TEST_CASE("capture: what waits is refused") {
+  const auto refused = [](Capture capture) {
+    return support::caught([&] { rigel::detail::require_no_capture(capture, "kmeans", "another one"); });
+  };
+  CHECK(refused(Capture::none).code == rigel::Code::ok);
+  CHECK(refused(Capture::own).code == rigel::Code::invalid_argument);
+  CHECK(refused(Capture::own).message ==
+        "kmeans: the stream of the execution space is being captured, expected another one");
+  CHECK(refused(Capture::of_another).lacks({"kmeans: ", "legacy stream"}) == "");
+}
+
 TEST_CASE("capture: a host captures nothing") {
   const Kokkos::DefaultHostExecutionSpace exec;
   CHECK(rigel::detail::capture_of(rigel::detail::execution_of(exec), "contract") == Capture::none);
   CHECK(!rigel::detail::is_captured(rigel::detail::execution_of(exec), "contract"));
+  rigel::detail::require_no_capture(rigel::detail::execution_of(exec), "kmeans", "another one");
 }

@@ -23,4 +23,8 @@ Capture capture_of(const Execution& execution, const char* function);
 /// Capture::of_another.
 bool is_captured(const Execution& execution, const char* function);
 
+/// For calls that wait for their stream, or whose copies a graph would repeat: throws Error(invalid_argument) if it is being captured, and as
+/// is_captured() does. `expected` ends the message.
+void require_no_capture(const Execution& execution, const char* function, const char* expected);
+
 }  // namespace rigel::detail

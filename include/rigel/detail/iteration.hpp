@@ -6,6 +6,7 @@
 
 #include <rigel/detail/call.hpp>
 #include <rigel/detail/call_memory.hpp>
+#include <rigel/detail/capture.hpp>
 
 #include <cstdint>
 #include <string>
@@ -49,6 +50,11 @@ class ArraysAt {
   std::uintptr_t base_;
   WorkspaceLayout layout_;
 };
+
+/// Refuses a stream that is being captured.
+inline void require_waiting(const Call& call) {
+  require_no_capture(call.execution, call.function, "another one, as the call waits in each step");
+}
 
 /// Calls work(i) for i < count.
 template <class Exec, class Work>
