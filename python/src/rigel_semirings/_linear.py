@@ -77,7 +77,7 @@ def linear_backward_weight(x, dy, dw=None, db=None, *, bias=True, tier="scalar",
     >>> dw, db
     (array([[3., 6.]], dtype=float32), array([3.], dtype=float32))
     """
-    x, dy = as_array(x), as_array(dy)
+    x, dy = as_array(x, "x"), as_array(dy, "dy")
     if len(x.shape) != 2 or len(dy.shape) != 2:
         raise InvalidArgument(f"x and dy have the shapes {tuple(x.shape)} and {tuple(dy.shape)}, expected single matrices")
 
