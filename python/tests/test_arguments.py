@@ -77,6 +77,7 @@ def test_types(call, message):
     (lambda: rs.cdist(np.ones((9, 2)), metric="mahalanobis"), "the covariance matrix of the rows is singular, expected VI"),
     (lambda: rs.cdist(x, x[:, :2], "mahalanobis"), r"z has the shape \(5, 2\), expected as many columns as x has"),
     (lambda: rs.cdist(x, x[:, :2], "seuclidean"), r"z has the shape \(5, 2\), expected as many columns as x has"),
+    (lambda: rs.linear_forward(x, x, activation=["relu"]), r"activation is \['relu'\], expected None, 'relu'"),
     (lambda: rs.kmeans(5.0, 1), r"x has the shape \(\)"),
     (lambda: rs.sinkhorn(1.0, x, epsilon=1.0), r"x has the shape \(\)"),
     (lambda: rs.closure(square, out=read_only), "out is read-only"),

@@ -13,7 +13,7 @@ _ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 
 
 def _activation(name):
-    if name not in _ACTIVATIONS:
+    if not (name is None or isinstance(name, str)) or name not in _ACTIVATIONS:
         raise InvalidArgument(f"activation is {name!r}, expected None, 'relu', 'gelu', 'gelu_tanh' or 'silu'")
     return _ACTIVATIONS[name]
 
