@@ -19,6 +19,7 @@ namespace rigel::python {
 template <class T>
 T number_of(nb::handle given, const char* name) {
   T value = {};
+  if (!PyFloat_Check(given.ptr()) && !PyLong_Check(given.ptr())) require_no_gradient(given, name);
   if (nb::try_cast(given, value, true)) return value;
   const bool is_number = std::is_floating_point_v<T>;
   using Limits = std::numeric_limits<T>;

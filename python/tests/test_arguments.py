@@ -92,6 +92,42 @@ def test_weights_of_one_row():
     np.testing.assert_array_equal(rs.cdist(x, metric="minkowski", w=[[1.0, 2.0, 3.0]]), rs.cdist(x, metric="minkowski", w=[1, 2, 3]))
 
 
+def test_numbers_whose_gradient_would_be_lost(torch):
+    points, one = torch.rand(4, 3), torch.tensor(1.5, requires_grad=True)
+    for call, name in (
+        (lambda: rs.kernel_matrix(points, bandwidth=one), "bandwidth"), (lambda: rs.cdist(points, metric="minkowski", p=one), "p"),
+        (lambda: rs.cdist(points, metric="jensenshannon", base=one), "base"), (lambda: rs.sinkhorn(points, points, epsilon=one), "epsilon"),
+        (lambda: rs.radius_neighbors(points, radius=one), "radius"), (lambda: rs.contract(points, points.T, "lp", parameters={"p": one}), "p"),
+        (lambda: rs.kernel_solve(points, points, bandwidth=1.0, regularisation=one), "regularisation"),
+        (lambda: rs.reduce(points, points.T, reducer="count_below", threshold=one), "threshold"),
+        (lambda: rs.Semiring("abs(a - b)**p", p=one), "p"),
+    ):
+        with pytest.raises(rs.Unsupported, match=f"{name} requires a gradient"):
+            call()
+    with torch.no_grad():
+        assert rs.kernel_matrix(points, bandwidth=one).shape == (4, 4)
+    rt = pytest.importorskip("rigel_semirings.torch")
+    for call, name in ((lambda: rt.kernel_matrix(points, bandwidth=one), "bandwidth"), (lambda: rt.cdist(points, metric="minkowski", p=one), "p"),
+                       (lambda: rt.contract(points, points.T, "lp", parameters={"p": one}), "p")):
+        with pytest.raises(rs.Unsupported, match=f"{name} requires a gradient, which operators do not have by numbers"):
+            call()
+    for call, name in ((lambda: rt.kernel_matrix(points, kernel=["gaussian"]), "kernel"), (lambda: rt.cdist(points, metric=["euclidean"]), "metric")):
+        with pytest.raises(rs.Unsupported, match=f"{name} is .*, expected a str"):
+            call()
+
+
+def test_tensors_that_are_not_dense(torch):
+    points = torch.rand(3, 3)
+    for made in (torch.ones(3).to_sparse(), torch.ones(3, device="meta")):
+        with pytest.raises(rs.Unsupported, match="w is a tensor of torch.float32.*expected a strided one"):
+            rs.cdist(points, metric="minkowski", w=made)
+    for made in (points.to_sparse(), points.to("meta")):
+        with pytest.raises(rs.Unsupported, match="weights is a tensor of torch.float32.*expected a strided one"):
+            rs.closure(made)
+    with pytest.raises(rs.Unsupported, match="out requires a gradient"):
+        rs.closure(points, out=torch.zeros(3, 3, requires_grad=True))
+
+
 def test_weights_whose_gradient_would_be_lost(torch):
     points, w = torch.rand(4, 3), torch.ones(3, requires_grad=True)
     for arguments in ({"metric": "minkowski", "w": w}, {"metric": "seuclidean", "V": w},

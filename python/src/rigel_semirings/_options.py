@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The options that every call has: kernel, require and precision; and numbers and names as arguments."""
 
+from ._arrays import require_no_gradient
 from ._errors import InvalidArgument, Unsupported
 
 _PROMISES = {"reference_bits": 1, "repeatable": 2, "batch_invariant": 4}
@@ -17,7 +18,8 @@ def chosen(value, names, what):
 
 
 def number(value, name):
-    """The argument, which is a number."""
+    """The argument, which is a number, without a gradient that a call would lose."""
+    require_no_gradient(value, name)
     try:
         if hasattr(value, "__float__") or hasattr(value, "__index__"):
             float(value)
