@@ -172,15 +172,19 @@ std::shared_ptr<StreamHandle> handle_of(const Array& array) {
   const auto handle_for = [&](void* stream) {
     StreamHandles& all = stream_handles();
     const auto key = std::pair(array.place.device, stream);
-    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == key; });
-    if (found != all.end()) {
+    const auto known = [&]() -> std::shared_ptr<StreamHandle> {
+      const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == key; });
+      if (found == all.end()) return nullptr;
       std::rotate(all.begin(), found, found + 1);
       return all.front().second;
-    }
-    const auto fresh = std::make_shared<StreamHandle>();
+    };
+    if (const auto handle = known()) return handle;
     if (nb::cast<bool>(package().is_capturing(array.object)))
       refuse(std::string(array.name) + " is on a stream of CUDA device " + std::to_string(array.place.device) +
              " that is being captured in a graph, expected a call on this stream before the capture");
+    // While Python asked for that, another thread may have made it: two handles would not take turns.
+    if (const auto handle = known()) return handle;
+    const auto fresh = std::make_shared<StreamHandle>();
     if (const rigel_code code = rigel_create(array.place.device, stream, &fresh->handle); code != RIGEL_OK)
       raise(code, std::string(array.name) + " is on CUDA device " + std::to_string(array.place.device) + ": " +
                       without_function(rigel_last_error()));

@@ -4,6 +4,7 @@
 import ctypes
 import os
 import sys
+import threading
 import types
 
 import numpy as np
@@ -262,3 +263,20 @@ def test_clusters_of_halves(cupy):
     points = np.array([[0, 0], [0, 1], [9, 9], [9, 8]], "float16")
     found = rs.kmeans(cupy.ndarray(points, 2), 2, [[0.0, 0.0], [9.0, 9.0]])
     assert found.centres.on == (2, 2) and found.centres.array.tolist() == [[0, 0.5], [9, 8.5]]
+
+
+def test_a_stream_has_one_handle(log, cupy):
+    """Another thread makes the handle of the same stream while this one asks whether the stream is captured."""
+    cupy.stream.ptr = 4242
+    asks, points = type(cupy.stream).is_capturing, cupy.ndarray(x, 1)
+
+    def is_capturing(stream):
+        type(cupy.stream).is_capturing = asks
+        other = threading.Thread(target=rs.cdist, args=(points,))
+        other.start()
+        other.join()
+        return False
+
+    type(cupy.stream).is_capturing = is_capturing
+    rs.cdist(points)
+    assert log() == "create 1:4242;"

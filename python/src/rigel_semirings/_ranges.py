@@ -57,6 +57,10 @@ class Ranges:
     slices[−1] = 0. All others are left out and cost nothing: a row that meets no columns has the result of no scores, which is 0 of sums, −∞ of
     `logsumexp`, ∞ and −1 of `nearest`. These are ranges_i, slices_i and redranges_j of KeOps, which calls it block sparsity.
 
+    `Ranges.from_mask` and `Ranges.from_labels` make them of blocks. Arguments `ranges=` take them, for each matrix of a batch. They are copied to
+    a GPU when a call there first has them; make one before a CUDA graph is captured, and keep the object as long as the graph is replayed.
+    Calls with ranges are worth their while from some hundred rows and columns of an interval on.
+
     Parameters
     ----------
     m, n : the extents M and N of the scores: rows of x and of z
@@ -64,10 +68,6 @@ class Ranges:
     slices : R ascending integers, where the list of each of rows ends in columns; the last one is P
     columns : integers of shape (P, 2)
         Intervals are in any order, and may be empty. Those of rows do not overlap, and neither do the columns of one of rows.
-
-    `Ranges.from_mask` and `Ranges.from_labels` make them of blocks. Arguments `ranges=` take them, for each matrix of a batch. They are copied to
-    a GPU when a call there first has them; make one before a CUDA graph is captured, and keep the object as long as the graph is replayed.
-    Calls with ranges are worth their while from some hundred rows and columns of an interval on.
 
     Raises
     ------
