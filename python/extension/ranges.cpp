@@ -79,7 +79,6 @@ const rigel_ranges* Ranges::on(const Array& array) {
   rigel_handle* const handle = of_stream ? of_stream->handle : thread_handle();
   const std::vector<rigel_ranges*> old = discarded_on(device);
   rigel_ranges* fresh = nullptr;
-  std::string message;
   const rigel_code code = [&] {
     const nb::gil_scoped_release without_gil;
     const Running running;

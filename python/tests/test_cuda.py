@@ -261,10 +261,12 @@ def test_memory_that_python_frees_while_a_call_waits(torch):
 
 def test_ranges_that_python_frees_while_a_call_waits(torch):
     x, z, v = on_gpu(torch, 1040, 3), on_gpu(torch, 720, 3), on_gpu(torch, 720)
-    expected = rs.kernel_matvec(x, z, v, bandwidth=1.0, ranges=blocks())
+    ranges = blocks()
+    expected = rs.kernel_matvec(x, z, v, bandwidth=1.0, ranges=ranges)
     torch.cuda.synchronize()
     busy(torch)
-    found = rs.kernel_matvec(x, z, v, bandwidth=1.0, ranges=blocks())  # nothing refers to these
+    found = rs.kernel_matvec(x, z, v, bandwidth=1.0, ranges=ranges)
+    del ranges
     for _ in range(4):
         rs.kernel_matvec(x, z, v, bandwidth=1.0, ranges=rs.Ranges(1040, 720, [], [], []))
     torch.cuda.synchronize()
