@@ -7,6 +7,7 @@
 
 #include <tests/reduce/call.hpp>
 #include <tests/support/random.hpp>
+#include <tests/support/skip.hpp>
 
 #include <algorithm>
 #include <array>
