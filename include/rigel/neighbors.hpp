@@ -28,7 +28,7 @@ auto with_points(const Exec& exec, const X& x, const Z& z, const M& metric, cons
   using Score = typename decltype(kept_score<R, Given>())::type;
   Reduction p;
   p.function = function;
-  set_reducer<Exec>(p, reducer, options);
+  set_reducer(exec, p, reducer, options);
   set_outputs<R>(p, values, indices, options.batch);
   const Operand& output = p.values.size > 0 ? p.values : p.indices;
   // Stands for the distances, without memory.

@@ -26,15 +26,30 @@ inline constexpr bool is_host_integers =
     Kokkos::is_view_v<View> && std::is_integral_v<typename View::non_const_value_type> &&
     Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename View::memory_space>::accessible;
 
+/// The ordinal of the GPU that an instance runs on; -1: the host.
+template <class Exec>
+int gpu_of([[maybe_unused]] const Exec& exec) {
+#ifdef KOKKOS_ENABLE_CUDA
+  if constexpr (std::is_same_v<Exec, Kokkos::Cuda>) return exec.cuda_device();
+#endif
+  return -1;
+}
+
+/// A table of ranges, and the ordinal of the GPU that has its copy; -1: the host.
+struct PlacedRanges : RangeTable {
+  int device;
+  PlacedRanges(RangeTable table, int device) : RangeTable(std::move(table)), device(device) {}
+};
+
 /// A table with its copy in a memory space.
 template <class Memory>
-struct RangesIn : RangeTable {
+struct RangesIn : PlacedRanges {
   Kokkos::View<RowInterval*, Memory> part_rows_view;
   Kokkos::View<ColumnInterval*, Memory> columns_view;
 
   template <class Exec>
   RangesIn(const Exec& exec, RangeTable table)
-      : RangeTable(std::move(table)),
+      : PlacedRanges(std::move(table), gpu_of(exec)),
         part_rows_view(Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "rigel::Ranges/rows"), this->part_count),
         columns_view(Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "rigel::Ranges/columns"), this->columns.size()) {
     const std::vector<RowInterval> of_rows = parts_of(*this);
@@ -76,6 +91,7 @@ class Ranges {
   /// rows do not overlap, and neither do the columns of one row interval. They lie within 0 … M and 0 … N. Rows in no interval are those without
   /// a score.
   ///
+  /// Calls take them on the device of `exec`, on any stream.
   /// The object owns the copies: keep it until the work of calls that take it is complete, and as long as a captured graph of them is
   /// replayed. It costs time and memory in proportion to R + P and M / 512. Throws Error(invalid_argument) otherwise.
   /// Calls that take it can be captured; but it is made, and its last copy destroyed, while nothing is, because both wait.
@@ -93,7 +109,7 @@ class Ranges {
   explicit operator bool() const { return table_ != nullptr; }
   /// The number of pairs in ranges; of a default object −1, which stands for all.
   std::int64_t pairs() const { return table_ ? table_->pairs : -1; }
-  const detail::RangeTable* table() const { return table_.get(); }
+  const detail::PlacedRanges* table() const { return table_.get(); }
 
  private:
   template <class View>
@@ -118,18 +134,22 @@ class Ranges {
     return list;
   }
 
-  std::shared_ptr<const detail::RangeTable> table_;
+  std::shared_ptr<const detail::PlacedRanges> table_;
 };
 
 namespace detail {
 
-/// The ranges of a call on an execution space; null: all pairs.
+/// The ranges of a call on an instance of an execution space, which is on the GPU `device`, or -1; null: all pairs.
 template <class Exec>
-const RangeTable* ranges_on(const Ranges& ranges, const char* function) {
-  const RangeTable* const table = ranges.table();
+const RangeTable* ranges_on(const Ranges& ranges, int device, const char* function) {
+  const PlacedRanges* const table = ranges.table();
   if (table && table->memory != Exec::memory_space::name())
     throw Error(Code::invalid_argument, std::string(function) + ": options.ranges are in memory of " +
                                             std::string(table->memory) + ", expected " + Exec::memory_space::name() +
+                                            ", that of the execution space");
+  if (table && table->device != device)
+    throw Error(Code::invalid_argument, std::string(function) + ": options.ranges are on GPU " +
+                                            std::to_string(table->device) + ", expected GPU " + std::to_string(device) +
                                             ", that of the execution space");
   return table;
 }

@@ -216,9 +216,9 @@ constexpr bool has_columns() {
 
 // The reducer and the call's own options.
 template <class Exec, class R>
-void set_reducer(Reduction& p, const R& reducer, const ReduceOptions& options) {
+void set_reducer(const Exec& exec, Reduction& p, const R& reducer, const ReduceOptions& options) {
   p.reducer = R::kind;
-  p.ranges = ranges_on<Exec>(options.ranges, p.function);
+  p.ranges = ranges_on<Exec>(options.ranges, gpu_of(exec), p.function);
   if constexpr (requires { reducer.k; }) p.count = reducer.k;
   if constexpr (requires { reducer.threshold; }) {
     p.threshold = reducer.threshold;
@@ -271,7 +271,7 @@ auto with_reduction(const Exec& exec, const SemiringOrView& semiring, const A& a
   } else {
     Reduction p;
     p.function = "reduce";
-    set_reducer<Exec>(p, reducer, options);
+    set_reducer(exec, p, reducer, options);
     set_outputs<R>(p, values, indices, options.batch);
     const Operand& output = p.values.size > 0 ? p.values : p.indices;
     return with_score_type<S>(epilogue, [&]<class Given>(std::type_identity<Given>) {

@@ -421,7 +421,8 @@ typedef struct rigel_ranges rigel_ranges;
 rigel_code rigel_ranges_create(rigel_handle* handle, int64_t m, int64_t n, const int64_t* rows, int64_t rows_count, const int64_t* slices,
                                const int64_t* columns, int64_t columns_count, rigel_ranges** ranges);
 
-/* Destroys it; nothing if it is NULL. The work of all calls that use it is complete, and no graph of them is replayed any more. */
+/* Destroys it, after it has waited for the work of its device; nothing if it is NULL. No graph of calls that use it is replayed any more, and no
+ * stream of the device is captured. */
 void rigel_ranges_destroy(rigel_ranges* ranges);
 
 /* Arguments of rigel_reduce() other than operands. */

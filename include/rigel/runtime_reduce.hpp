@@ -38,7 +38,7 @@ auto with_reduction(const Exec& exec, const Semiring& semiring, const A& a, cons
   static_assert(R::kind != Reducer::monoid, "reduce: a monoid of yours takes scores of a semiring that the compiler knows");
   Reduction p;
   p.function = "reduce";
-  own::set_reducer<Exec>(p, reducer, options);
+  own::set_reducer(exec, p, reducer, options);
   own::set_outputs<R>(p, values, indices, options.batch);
   const Operand& output = p.values.size > 0 ? p.values : p.indices;
   Operand of_a = read_operand<Exec>(a, options.batch, "A"), of_b = read_operand<Exec>(b, options.batch, "B");

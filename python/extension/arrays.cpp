@@ -134,7 +134,12 @@ Type type_of(nb::handle object) {
 // The place of an array of a type without the exchange API: what it says of its device, and what the package knows of its stream.
 Place place_of(nb::handle object, const char* name) {
   Place place;
-  const nb::object device = object.attr("__dlpack_device__")();
+  nb::object device;
+  try {
+    device = object.attr("__dlpack_device__")();
+  } catch (nb::python_error& error) {
+    raise(RIGEL_UNSUPPORTED, std::string(name) + " cannot be exported by DLPack: " + nb::str(error.value()).c_str());
+  }
   place.device = device_of(nb::cast<std::int32_t>(nb::int_(device[0])), nb::cast<std::int32_t>(nb::int_(device[1])), name);
   if (place.device < 0) return place;
   const nb::object stream = package().stream_of(object, place.device);
@@ -307,6 +312,10 @@ Array input(nb::handle given, const char* name, int least_dimensions) {
     return copy;
   }
   return a;
+}
+
+void require_no_gradient(nb::handle given, const char* name) {
+  if (type_of(given).is_torch && nb::cast<bool>(given.attr("requires_grad"))) package().convert(given, name);
 }
 
 std::string described(const Array& array, const char* name) {

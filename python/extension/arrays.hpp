@@ -73,6 +73,9 @@ struct Array {
 /// copied; lists are converted. `name` outlives the array.
 Array input(nb::handle given, const char* name, int least_dimensions);
 
+/// Raises for a tensor of torch whose gradient a call would lose.
+void require_no_gradient(nb::handle given, const char* name);
+
 /// "A of shape (2, 3)".
 std::string described(const Array& array, const char* name);
 

@@ -36,13 +36,6 @@ StreamHandles& stream_handles() {
   return all;
 }
 
-// A message of librigel_c without the name of the function that has failed.
-std::string_view without_function(std::string_view message) {
-  const std::size_t end = message.find(": ");
-  if (message.starts_with("rigel_") && end != std::string_view::npos) message.remove_prefix(end + 2);
-  return message;
-}
-
 }  // namespace
 
 const char* text_of(nb::handle text, const char* name) {
@@ -179,18 +172,22 @@ std::shared_ptr<StreamHandle> handle_of(const Array& array) {
   const auto handle_for = [&](void* stream) {
     StreamHandles& all = stream_handles();
     const auto key = std::pair(array.place.device, stream);
-    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == key; });
-    if (found != all.end()) {
+    const auto known = [&]() -> std::shared_ptr<StreamHandle> {
+      const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == key; });
+      if (found == all.end()) return nullptr;
       std::rotate(all.begin(), found, found + 1);
       return all.front().second;
-    }
-    const auto fresh = std::make_shared<StreamHandle>();
+    };
+    if (const auto handle = known()) return handle;
     if (nb::cast<bool>(package().is_capturing(array.object)))
       refuse(std::string(array.name) + " is on a stream of CUDA device " + std::to_string(array.place.device) +
              " that is being captured in a graph, expected a call on this stream before the capture");
+    // While Python asked for that, another thread may have made it: two handles would not take turns.
+    if (const auto handle = known()) return handle;
+    const auto fresh = std::make_shared<StreamHandle>();
     if (const rigel_code code = rigel_create(array.place.device, stream, &fresh->handle); code != RIGEL_OK)
       raise(code, std::string(array.name) + " is on CUDA device " + std::to_string(array.place.device) + ": " +
-                      std::string(without_function(rigel_last_error())));
+                      without_function(rigel_last_error()));
     all.insert(all.begin(), {key, fresh});
     if (all.size() > most_stream_handles) all.pop_back();
     return fresh;
@@ -243,6 +240,12 @@ Array Queue::workspace(std::size_t bytes, rigel_options& options) const {
   return array;
 }
 
+std::string without_function(std::string message) {
+  const std::size_t end = message.find(": ");
+  if (message.starts_with("rigel_") && end != std::string::npos) message.erase(0, end + 2);
+  return message;
+}
+
 std::string without_prefix(std::string message) {
   constexpr std::string_view prefix = "rigel_", suffix = "_workspace_size";
   if (message.starts_with(prefix)) message.erase(0, prefix.size());
@@ -256,7 +259,7 @@ std::string without_prefix(std::string message) {
 
 void raise_last_error(rigel_code code, const char* function) {
   const std::string message = rigel_last_error();
-  raise(code, function ? function + (": " + std::string(without_function(message))) : without_prefix(message));
+  raise(code, function ? function + (": " + without_function(message)) : without_prefix(message));
 }
 
 }  // namespace rigel::python

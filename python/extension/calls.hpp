@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,10 +19,14 @@ namespace rigel::python {
 template <class T>
 T number_of(nb::handle given, const char* name) {
   T value = {};
-  if (!nb::try_cast(given, value, true))
-    raise(RIGEL_UNSUPPORTED, std::string(name) + " is " + nb::repr(given).c_str() + ", expected " +
-                                 (std::is_floating_point_v<T> ? "a number" : "an integer"));
-  return value;
+  if (!PyFloat_Check(given.ptr()) && !PyLong_Check(given.ptr())) require_no_gradient(given, name);
+  if (nb::try_cast(given, value, true)) return value;
+  const bool is_number = std::is_floating_point_v<T>;
+  using Limits = std::numeric_limits<T>;
+  const bool is_out_of_range = !is_number && PyLong_Check(given.ptr());
+  raise(RIGEL_UNSUPPORTED,
+        std::string(name) + " is " + nb::repr(given).c_str() + ", expected " + (is_number ? "a number" : "an integer") +
+            (is_out_of_range ? " from " + std::to_string(Limits::min()) + " to " + std::to_string(Limits::max()) : ""));
 }
 
 /// Names and numbers, from a dict or None, for as long as this lives.
@@ -116,7 +121,7 @@ rigel_code find_thread_handle(rigel_handle*& handle, std::string& message);
 /// The handle of a GPU's stream. It and the stream serve one thread at a time, and so whichever thread has its turn.
 struct StreamHandle {
   rigel_handle* handle = nullptr;
-  std::mutex turn;
+  std::recursive_mutex turn;  // a function that kernel_solve() tells of steps may call, too
   StreamHandle() = default;
   StreamHandle(const StreamHandle&) = delete;
   StreamHandle& operator=(const StreamHandle&) = delete;
@@ -132,6 +137,8 @@ class Running {
   ~Running();
 };
 
+/// A message of librigel_c without the name of the function that has failed.
+std::string without_function(std::string message);
 /// A message of librigel_c with the name that Python knows the function by.
 std::string without_prefix(std::string message);
 

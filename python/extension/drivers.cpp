@@ -5,6 +5,7 @@
 #include "drivers.hpp"
 
 #include "calls.hpp"
+#include "ranges.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -41,7 +42,7 @@ const rigel_matrix* add_column(Matrices& matrices, const Array& array) {
 // Out of one of librigel_c's functions: M x D of each matrix, or M if v has one dimension.
 template <auto function, auto size, auto explanation>
 nb::object matvec(Handle x_given, Handle z_given, Handle v_given, Handle out, const Metric& named, Flag exclude_self,
-                  Flag may_cancel, Handle epilogue_given, Handle options) {
+                  Flag may_cancel, Handle epilogue_given, Handle ranges, Handle options) {
   const Array x = input(x_given, "x", 2), z = z_given.is_none() ? x : input(z_given, "z", 2), v = input(v_given, "v", 1);
   Epilogue epilogue(epilogue_given);
   const bool is_vector = v.dimensions == 1;
@@ -63,6 +64,7 @@ nb::object matvec(Handle x_given, Handle z_given, Handle v_given, Handle out, co
   named.set(args, matrices);
   args.may_cancel = may_cancel;
   args.reduction.exclude_self = exclude_self;
+  args.ranges = ranges_of(ranges, x);
   args.options = options_of(options);
   perform(
       matrices, args.options,
@@ -75,18 +77,19 @@ nb::object matvec(Handle x_given, Handle z_given, Handle v_given, Handle out, co
 }
 
 nb::object kernel_matvec(Handle x, Handle z, Handle v, Handle out, Handle kernel, Handle hyperparameters, Handle metric,
-                         Handle parameters, Handle metric_matrix, Flag exclude_self, Flag may_cancel, Handle options) {
+                         Handle parameters, Handle metric_matrix, Flag exclude_self, Flag may_cancel, Handle ranges,
+                         Handle options) {
   text_of(kernel, "kernel");
   const Metric named(metric, parameters, metric_matrix, kernel, hyperparameters);
   return matvec<rigel_kernel_matvec, rigel_kernel_matvec_workspace_size, rigel_explain_kernel_matvec>(
-      x, z, v, out, named, exclude_self, may_cancel, nb::none(), options);
+      x, z, v, out, named, exclude_self, may_cancel, nb::none(), ranges, options);
 }
 
 nb::object softmax_matvec(Handle x, Handle z, Handle v, Handle out, Handle metric, Handle parameters, Handle metric_matrix,
-                          Flag exclude_self, Flag may_cancel, Handle epilogue, Handle options) {
+                          Flag exclude_self, Flag may_cancel, Handle epilogue, Handle ranges, Handle options) {
   const Metric named(metric, parameters, metric_matrix);
   return matvec<rigel_softmax_matvec, rigel_softmax_matvec_workspace_size, rigel_explain_softmax_matvec>(
-      x, z, v, out, named, exclude_self, may_cancel, epilogue, options);
+      x, z, v, out, named, exclude_self, may_cancel, epilogue, ranges, options);
 }
 
 // ---- iterations ------------------------------------------------------------------------------------------------------

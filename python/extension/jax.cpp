@@ -139,7 +139,7 @@ class Call {
     if (!stream_)
       if (std::string message; const rigel_code code = find_thread_handle(host, message)) refuse_call(message, code);
     const Running running;
-    std::unique_lock<std::mutex> turn;
+    std::unique_lock<std::recursive_mutex> turn;
     if (stream_) turn = std::unique_lock(stream_->turn);
     rigel_handle* const handle = stream_ ? stream_->handle : host;
     if (const rigel_code code = matrices.run([&] { return function(handle); }); code != RIGEL_OK)

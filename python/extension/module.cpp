@@ -4,6 +4,7 @@
 #include "calls.hpp"
 #include "drivers.hpp"
 #include "jax.hpp"
+#include "ranges.hpp"
 #include "texts.hpp"
 
 #include <algorithm>
@@ -179,11 +180,12 @@ struct Results {
 };
 
 nb::object reduce(Handle a, Handle b, Handle semiring, Handle parameters, Handle reduction, Flag wants_values,
-                  Flag wants_indices, Flag may_cancel, Handle epilogue, Handle options) {
+                  Flag wants_indices, Flag may_cancel, Handle epilogue, Handle ranges, Handle options) {
   Factors f(a, b, parameters, epilogue);
   auto args = f.args<rigel_reduce_args>(may_cancel, options);
   args.semiring = text_of(semiring, "semiring");
   args.reduction = reduction_of(reduction);
+  args.ranges = ranges_of(ranges, f.a);
   rigel_type type = 0;
   if (const rigel_code code = rigel_result_type(args.semiring, f.a.type, 0, &type); code != RIGEL_OK)
     raise_last_error(code, "reduce");
@@ -213,7 +215,7 @@ nb::object reduce(Handle a, Handle b, Handle semiring, Handle parameters, Handle
 // A reduction of distances with its operands.
 struct Points {
   Points(Handle x_given, Handle z_given, Handle metric, Handle parameters, Handle metric_matrix, Handle kernel,
-         Handle hyperparameters, Handle reduction, Flag may_cancel, Handle epilogue_given, Handle options)
+         Handle hyperparameters, Handle reduction, Flag may_cancel, Handle epilogue_given, Handle ranges, Handle options)
       : x(input(x_given, "x", 2)),
         z(z_given.is_none() ? x : input(z_given, "z", 2)),
         of(metric, parameters, metric_matrix, kernel, hyperparameters),
@@ -224,6 +226,7 @@ struct Points {
     args.size = sizeof args;
     args.may_cancel = may_cancel;
     args.reduction = reduction_of(reduction);
+    args.ranges = ranges_of(ranges, x);
     args.options = options_of(options);
   }
   const rigel_reduce_distances_args* current() {
@@ -240,8 +243,9 @@ struct Points {
 
 nb::object reduce_distances(Handle x, Handle z, Handle metric, Handle parameters, Handle metric_matrix, Handle kernel,
                             Handle hyperparameters, Handle reduction, Flag wants_values, Flag wants_indices, Flag may_cancel,
-                            Handle epilogue, Handle options) {
-  Points p(x, z, metric, parameters, metric_matrix, kernel, hyperparameters, reduction, may_cancel, epilogue, options);
+                            Handle epilogue, Handle ranges, Handle options) {
+  Points p(x, z, metric, parameters, metric_matrix, kernel, hyperparameters, reduction, may_cancel, epilogue, ranges,
+           options);
   const rigel_type type = p.args.reduction.reducer == RIGEL_COUNT_BELOW ? rigel_type{RIGEL_I64} : distance_type(p.x);
   Results results(p.x, p.batch, p.args.reduction, type, wants_values, wants_indices);
   Matrices matrices(p.batch);
@@ -260,9 +264,10 @@ nb::object reduce_distances(Handle x, Handle z, Handle metric, Handle parameters
 
 // offsets, indices and distances of the rows of z within a radius.
 nb::object radius_neighbors(Handle x, Handle z, Handle metric, Handle parameters, Handle metric_matrix, Handle radius,
-                            Flag exclude_self, Flag wants_distances, Flag may_cancel, Handle options) {
+                            Flag exclude_self, Flag wants_distances, Flag may_cancel, Handle ranges, Handle options) {
   const nb::object reduction = nb::make_tuple(0, 0, number_of<double>(radius, "radius"), false, exclude_self.value);
-  Points p(x, z, metric, parameters, metric_matrix, nb::none(), nb::none(), reduction, may_cancel, nb::none(), options);
+  Points p(x, z, metric, parameters, metric_matrix, nb::none(), nb::none(), reduction, may_cancel, nb::none(), ranges,
+           options);
   if (p.batch.dimensions > 0) refuse(described(p.x, "x") + " with " + described(p.z, "z") + ", expected single matrices");
   Output offsets(nb::none(), "offsets", p.x, p.batch, {p.x.rows() + 1}, RIGEL_I64, false);
   Matrices counting(p.batch);
@@ -568,6 +573,7 @@ NB_MODULE(_core, m) {
   define(m, "begin_explaining", &Explaining::begin);
   define(m, "end_explaining", &Explaining::end);
   define_texts(m);
+  define_ranges(m);
   define(m, "contract", contract);
   define(m, "cdist", cdist);
   define(m, "kernel_matrix", kernel_matrix);

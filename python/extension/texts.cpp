@@ -46,7 +46,7 @@ class Text {
     const rigel_code code = [&] {
       const nb::gil_scoped_release without_gil;
       const Running running;
-      std::unique_lock<std::mutex> turn;
+      std::unique_lock<std::recursive_mutex> turn;
       if (of_stream) turn = std::unique_lock(of_stream->turn);
       return rigel_semiring_compile(semiring, handle);
     }();
@@ -120,7 +120,7 @@ class TextEpilogue {
     const rigel_code code = [&] {
       const nb::gil_scoped_release without_gil;
       const Running running;
-      std::unique_lock<std::mutex> turn;
+      std::unique_lock<std::recursive_mutex> turn;
       if (of_stream) turn = std::unique_lock(of_stream->turn);
       return rigel_epilogue_compile(epilogue, handle, text, text ? 0 : type);
     }();

@@ -4,6 +4,7 @@
 import ctypes
 import os
 import sys
+import threading
 import types
 
 import numpy as np
@@ -222,3 +223,60 @@ def test_streams_of_torch(log, monkeypatch):
     assert isinstance(result, FakeTensor) and made == [(2, 0)]
     np.testing.assert_allclose(result.array, d, rtol=1e-15)
     assert "create 0:200;" in log() and "wait" not in log()
+
+
+def test_ranges(log, cupy):
+    """They are made once on each device that a call is on, and last until others are made there: the device may read them still."""
+    ranges = rs.Ranges(2, 1, [[1, 2]], [1], [[0, 1]])
+    assert log() == ""
+    for stream, device in ((77, 1), (78, 1), (78, 2)):
+        cupy.stream.ptr = stream
+        near = rs.nearest(cupy.ndarray(x, device), cupy.ndarray(z, device), ranges=ranges)
+        assert near.indices.array.tolist() == [[-1], [0]]
+    made = [word for word in log().split(";") if word.startswith(("ranges", "destroy"))]
+    assert made == ["ranges 1:77", "ranges 2:78"]
+    assert rs.nearest(x, z, ranges=ranges).indices.tolist() == [[-1], [0]]
+    gpu.fake_gpu_clear()
+    del ranges
+    assert log() == "destroy ranges;"  # those on the host
+    other = rs.Ranges(2, 1, [], [], [])
+    cupy.stream.ptr, cupy.stream.captures = 78, True
+    with pytest.raises(ValueError, match="ranges are not on CUDA device 2 yet, whose stream is being captured in a graph, expected a call with"):
+        rs.nearest(cupy.ndarray(x, 2), cupy.ndarray(z, 2), ranges=other)
+    assert log() == "destroy ranges;"
+    cupy.stream.captures = False
+    rs.nearest(cupy.ndarray(x, 2), cupy.ndarray(z, 2), ranges=other)
+    assert log() == "destroy ranges;destroy ranges;ranges 2:78;"
+    cupy.stream.captures = True
+    rs.nearest(cupy.ndarray(x, 2), cupy.ndarray(z, 2), ranges=other)
+
+
+def test_a_function_that_is_told_of_steps_calls_on_the_same_stream(cupy):
+    points, seen = cupy.ndarray(np.random.default_rng(1).random((40, 2)), 1), []
+    found = rs.kernel_solve(points, cupy.ndarray(np.ones(40), 1), bandwidth=0.3, regularisation=0.1, rank=0,
+                            progress=lambda i, r: seen.append(rs.cdist(points).array.shape))
+    assert found.iterations == len(seen) > 0 and set(seen) == {(40, 40)}
+
+
+def test_clusters_of_halves(cupy):
+    """They become float64 on the device."""
+    points = np.array([[0, 0], [0, 1], [9, 9], [9, 8]], "float16")
+    found = rs.kmeans(cupy.ndarray(points, 2), 2, [[0.0, 0.0], [9.0, 9.0]])
+    assert found.centres.on == (2, 2) and found.centres.array.tolist() == [[0, 0.5], [9, 8.5]]
+
+
+def test_a_stream_has_one_handle(log, cupy):
+    """Another thread makes the handle of the same stream while this one asks whether the stream is captured."""
+    cupy.stream.ptr = 4242
+    asks, points = type(cupy.stream).is_capturing, cupy.ndarray(x, 1)
+
+    def is_capturing(stream):
+        type(cupy.stream).is_capturing = asks
+        other = threading.Thread(target=rs.cdist, args=(points,))
+        other.start()
+        other.join()
+        return False
+
+    type(cupy.stream).is_capturing = is_capturing
+    rs.cdist(points)
+    assert log() == "create 1:4242;"

@@ -43,3 +43,21 @@ rigel_code rigel_synchronize(rigel_handle* handle) {
   rigel_code (*synchronize)(rigel_handle*) = function("rigel_synchronize");
   return synchronize(handle);
 }
+
+rigel_code rigel_ranges_create(rigel_handle* handle, int64_t m, int64_t n, const int64_t* rows, int64_t rows_count, const int64_t* slices,
+                               const int64_t* columns, int64_t columns_count, rigel_ranges** ranges) {
+  rigel_code (*create)(rigel_handle*, int64_t, int64_t, const int64_t*, int64_t, const int64_t*, const int64_t*, int64_t, rigel_ranges**) =
+      function("rigel_ranges_create");
+  for (int i = count; i-- > 0;)  /* the last one: others at this address are gone */
+    if (known[i].handle == handle) {
+      note("ranges", known[i].name);
+      break;
+    }
+  return create(handle, m, n, rows, rows_count, slices, columns, columns_count, ranges);
+}
+
+void rigel_ranges_destroy(rigel_ranges* ranges) {
+  void (*destroy)(rigel_ranges*) = function("rigel_ranges_destroy");
+  note("destroy", "ranges");
+  destroy(ranges);
+}

@@ -133,6 +133,37 @@ def test_distances(torch):
     assert rs.explain(rs.cdist, x, z).chosen.startswith("cuda")
 
 
+def blocks():
+    """Ranges of 8 blocks of rows and columns, of which some rows meet none."""
+    mask = np.random.default_rng(5).random((8, 8)) < 0.4
+    mask[3] = False
+    return rs.Ranges.from_mask(mask, np.arange(9) * 130, np.arange(9) * 90)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [3, 24])
+def test_ranges(torch, dtype, k):
+    ranges = blocks()
+    x, z, v = (on_gpu(torch, *shape, dtype=getattr(torch, dtype)) for shape in ((1040, k), (720, k), (720, 2)))
+    bound = 3e-5 if dtype == "float32" else 1e-11
+    for call in (lambda x, z, v: rs.kernel_matvec(x, z, v, bandwidth=1.0, ranges=ranges),
+                 lambda x, z, v: rs.kernel_matvec(x, z, v, "laplace", metric="cityblock", length=2.0, ranges=ranges),
+                 lambda x, z, v: rs.logsumexp(x, z, epilogue=epilogue.scale(-1), ranges=ranges),
+                 lambda x, z, v: rs.nearest(x, z, 5, ranges=ranges).distances, lambda x, z, v: rs.assign(x, z, ranges=ranges).distances,
+                 lambda x, z, v: rs.reduce(x, z.mT, "l1", "sum", ranges=ranges).values,
+                 lambda x, z, v: rs.softmax_matvec(x, z, v, ranges=ranges).nan_to_num()):
+        close(torch, call(x, z, v), call(x.cpu(), z.cpu(), v.cpu()), bound)
+    indices = rs.nearest(x, z, 5, ranges=ranges).indices
+    assert (indices[3 * 130:4 * 130] == -1).all()
+    of_host = rs.nearest(x.cpu(), z.cpu(), 5, ranges=ranges).indices
+    assert (indices.cpu() == of_host).float().mean() > 0.99
+    found, expected = rs.radius_neighbors(x, z, 0.3, ranges=ranges), rs.radius_neighbors(x.cpu(), z.cpu(), 0.3, ranges=ranges)
+    assert abs(len(found.indices) - len(expected.indices)) < 20
+    if torch.cuda.device_count() > 1:
+        other = rs.kernel_matvec(x.to("cuda:1"), z.to("cuda:1"), v.to("cuda:1"), bandwidth=1.0, ranges=ranges)
+        close(torch, other, rs.kernel_matvec(x.cpu(), z.cpu(), v.cpu(), bandwidth=1.0, ranges=ranges), bound)
+
+
 def test_paths_and_solves(torch):
     weights = on_gpu(torch, 60, 60)
     paths, expected = rs.shortest_paths(weights), rs.shortest_paths(weights.cpu())
@@ -228,6 +259,27 @@ def test_memory_that_python_frees_while_a_call_waits(torch):
     assert torch.equal(c, expected)
 
 
+def test_ranges_that_python_frees_while_a_call_waits(torch):
+    x, z, v = on_gpu(torch, 1040, 3), on_gpu(torch, 720, 3), on_gpu(torch, 720)
+    ranges = blocks()
+    expected = rs.kernel_matvec(x, z, v, bandwidth=1.0, ranges=ranges)
+    torch.cuda.synchronize()
+    busy(torch)
+    found = rs.kernel_matvec(x, z, v, bandwidth=1.0, ranges=ranges)
+    del ranges
+    for _ in range(4):
+        rs.kernel_matvec(x, z, v, bandwidth=1.0, ranges=rs.Ranges(1040, 720, [], [], []))
+    torch.cuda.synchronize()
+    assert torch.equal(found, expected)
+
+
+def test_a_function_that_is_told_of_steps_calls_on_the_same_stream(torch):
+    x, y = on_gpu(torch, 200, 3), on_gpu(torch, 200)
+    seen = []
+    rs.kernel_solve(x, y, bandwidth=0.5, regularisation=0.1, rank=0, progress=lambda i, r: seen.append(rs.cdist(x).sum()))
+    assert seen and all(torch.isclose(one, rs.cdist(x).sum()) for one in seen)
+
+
 def test_threads(torch):
     x = on_gpu(torch, 200, 16)
     expected = rs.cdist(x)
@@ -267,6 +319,27 @@ def test_graphs(torch, call):
         x.copy_(on_gpu(torch, 64, 64))
         graph.replay()
         torch.testing.assert_close(result, call(x), rtol=1e-4, atol=1e-4)
+
+
+def test_a_graph_with_ranges(torch):
+    x, z, v = on_gpu(torch, 1040, 3), on_gpu(torch, 720, 3), on_gpu(torch, 720)
+    ranges = blocks()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        rs.kernel_matvec(x, z, v, bandwidth=1.0)
+    torch.cuda.current_stream().wait_stream(side)
+    with pytest.raises(ValueError, match="ranges are not on CUDA device 0 yet, whose stream is being captured in a graph"):
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            rs.kernel_matvec(x, z, v, bandwidth=1.0, ranges=ranges)
+    rs.kernel_matvec(x, z, v, bandwidth=1.0, ranges=ranges)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = rs.kernel_matvec(x, z, v, bandwidth=1.0, ranges=ranges)
+    for _ in range(3):
+        v.copy_(on_gpu(torch, 720))
+        graph.replay()
+        torch.testing.assert_close(result, rs.kernel_matvec(x, z, v, bandwidth=1.0, ranges=ranges), rtol=0, atol=0)
 
 
 def test_a_graph_of_a_training_step(torch):
@@ -331,6 +404,8 @@ def test_cupy(torch, cupy):
     assert isinstance(near.indices, torch.Tensor) and near.indices.flatten().tolist() == list(range(50))
     assert isinstance(rs.cdist(x, torch.as_tensor(x.get(), device="cuda")), cupy.ndarray)
     assert rs.radius_neighbors(x, radius=0.5).offsets.get()[-1] > 50
+    ranges = rs.Ranges.from_labels(cupy.arange(50) // 10)
+    assert (rs.nearest(x, k=2, ranges=ranges).indices // 10 == (cupy.arange(50) // 10)[:, None]).all()
 
 
 def test_jax(torch):

@@ -322,3 +322,14 @@ def test_what_the_device_refuses_has_the_same_words():
 def test_import_of_the_package_imports_no_jax():
     code = "import sys, rigel_semirings; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=pathlib.Path(rs.__file__).parents[1], check=False).returncode == 0
+
+
+def test_arrays_that_hold_no_numbers_yet():
+    points, deleted = jnp.ones((4, 3)), jnp.ones((4, 3))
+    deleted.delete()
+    with pytest.raises(rs.Unsupported, match="x (cannot be exported by DLPack|is a)"):
+        rs.cdist(deleted)
+    for call, name in ((lambda w: rs.cdist(points, metric="minkowski", w=w), "w"), (lambda w: rs.cdist(w[:, None], metric="seuclidean"), "x"),
+                       (lambda w: rs.closure(w[:, None]), "weights")):
+        with pytest.raises(rs.Unsupported, match=f"{name} is a .*Tracer"):
+            jax.jit(call)(jnp.ones(3))

@@ -209,3 +209,16 @@ def test_gaussian_process_refusals(rng):
             GaussianProcessRegressor(**numbers).fit(X, y)
     with pytest.raises(ValueError, match="expected one of them"):
         GaussianProcessRegressor(optimize=False).fit(X, y).predict(X, True, True)
+
+
+def test_floats_among_doubles():
+    """Points of fit() keep their digits where others are float32."""
+    points = np.array([[0.1], [0.1 + 1e-9], [5.0], [6.0]])
+    query = np.array([[0.1]], "float32")  # 0.1 + 1.49e-9
+    ours, theirs = KNeighborsRegressor(1).fit(points, [0.0, 1.0, 2.0, 3.0]), neighbors.KNeighborsRegressor(1).fit(points, [0.0, 1.0, 2.0, 3.0])
+    assert ours.predict(query) == theirs.predict(query) == [1.0]
+    np.testing.assert_allclose(ours.kneighbors(query)[0], query.astype(float) - points[1], rtol=1e-6)
+    centres = KMeans(2, init=np.array([[0.1], [0.1 + 1e-9]]), n_init=1, max_iter=1).fit(points[:2])
+    assert centres.predict(query) == [1]
+    embedding = Isomap(n_neighbors=2, n_components=1).fit(points)
+    np.testing.assert_array_equal(embedding.transform(points[:1].astype("float32")).dtype, "float32")

@@ -45,6 +45,10 @@ void rigel_ranges_destroy(rigel_ranges* ranges) {
     // Without Kokkos views cannot be destroyed.
     if (!Kokkos::is_initialized()) return;
     const OnDevice current(ranges->device);
+#ifdef KOKKOS_ENABLE_CUDA
+    // Calls may read them still; cudaFree() waits only as a side effect.
+    if (ranges->device >= 0) cudaDeviceSynchronize();
+#endif
     delete ranges;
   });
 }

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // verify() of a kernel of reduce(): problems whose scores are exact, held to plain loops over scores that the reference of contract()
-// stored, to the laws of the monoid, and to the kernel's promises. Some rows of scores have NaN, infinities and ties.
+// stored, to the laws of the monoid, and to the kernel's promises. Some rows of scores have NaN, infinities and ties, and some calls have
+// ranges.
 #include "verify.hpp"
 
 #include <rigel/detail/execution.hpp>
+#include <rigel/ranges.hpp>
 #include <rigel/reduction_problem.hpp>
 #include <rigel/semiring_info.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -28,11 +32,12 @@ struct Case {
   std::size_t limit;
   bool self, columns_first, specials;
   bool exponential = false;  // scores are exponentials of `rate` times the exact numbers, and rounded
+  bool ranges = false;
   std::string text() const {
     return std::to_string(count) + ' ' + name(reducer) + ", batch " + std::to_string(batch) + ", " + std::to_string(m) +
            'x' + std::to_string(n) + 'x' + std::to_string(k) + ", limit " + std::to_string(limit) +
            (self ? ", self excluded" : "") + (columns_first ? ", by columns" : "") + (specials ? ", special values" : "") +
-           (exponential ? ", of exponentials" : "");
+           (exponential ? ", of exponentials" : "") + (ranges ? ", with ranges" : "");
   }
 };
 
@@ -104,21 +109,77 @@ double term(double score, double most) { return score == most ? 1 : std::exp(sco
 /// Where bin b of a histogram begins: scores are integers.
 double edge(std::int64_t b) { return static_cast<double>(2 * b) - 5; }
 
+/// Which scores of a row are taken: all but that of n = self, and those that no interval has.
+struct Taken {
+  std::int64_t self = -1;
+  const std::vector<detail::GivenInterval>* intervals = nullptr;  // null: all
+  bool operator()(std::int64_t n) const {
+    return n != self && (!intervals || std::ranges::any_of(*intervals, [n](const detail::GivenInterval& own) {
+             return own.first <= n && n < own.end;
+           }));
+  }
+};
+
+/// Intervals of rows, in no order: of length 0, 1 and more, neighbours that meet other columns, and rows in none.
+struct RangesOfCase {
+  std::vector<detail::GivenInterval> rows;
+  std::vector<std::vector<detail::GivenInterval>> columns;  // of each
+
+  RangesOfCase(std::int64_t m, std::int64_t n) {
+    // Number r has every third of the blocks of columns, from block r on, which are 1, 40 and 600 long and in no order.
+    const std::int64_t ends[] = {m / 3, m / 3, m / 3 + 1, m - m / 4, m - 1};
+    std::int64_t first = 0;
+    for (const std::int64_t end : ends) {
+      const std::int64_t last = std::clamp(end, first, m);
+      std::vector<detail::GivenInterval> own;
+      const auto r = std::ssize(rows);
+      for (std::int64_t at = 0, block = 0; at < n; ++block) {
+        constexpr std::int64_t lengths[] = {1, 40, 600};
+        const std::int64_t next = std::min(at + lengths[(block + r) % 3], n);
+        if (block % 3 != r % 3) own.insert(block % 2 == 0 ? own.begin() : own.end(), {at, block % 5 == 4 ? at : next});
+        at = next;
+      }
+      rows.push_back({first, last});
+      columns.push_back(r == 3 ? std::vector<detail::GivenInterval>() : own);
+      first = last;
+    }
+    std::ranges::reverse(rows);
+    std::ranges::reverse(columns);
+  }
+  /// Of the first rows alone.
+  detail::RangeTable table(std::int64_t m, std::int64_t n) const {
+    std::vector<detail::GivenInterval> of_rows, of_columns;
+    std::vector<std::int64_t> slices;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      of_rows.push_back({std::min(rows[r].first, m), std::min(rows[r].end, m)});
+      of_columns.insert(of_columns.end(), columns[r].begin(), columns[r].end());
+      slices.push_back(std::ssize(of_columns));
+    }
+    return detail::table_of(m, n, of_rows, slices, of_columns);
+  }
+  const std::vector<detail::GivenInterval>& columns_of(std::int64_t m) const {
+    static const std::vector<detail::GivenInterval> none;
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      if (rows[r].first <= m && m < rows[r].end) return columns[r];
+    return none;
+  }
+};
+
 /// V's number (n, d) for the matrix at hand.
 using Weights = std::function<double(std::int64_t n, std::int64_t d)>;
 
 /// What a row of scores makes of V by a plain loop, relative to the row's maximum.
-Results expected_weighted(const Case& c, const std::vector<double>& scores, std::int64_t self, std::int64_t first,
+Results expected_weighted(const Case& c, const std::vector<double>& scores, const Taken& taken, std::int64_t first,
                           const Weights& v) {
   const bool softmax = c.reducer == Reducer::softmax_weighted;
   double most = -infinite, total = 0;
   for (std::int64_t n = 0; n < std::ssize(scores); ++n)
-    if (n + first != self) most = std::max(most, scores[static_cast<std::size_t>(n)]);
+    if (taken(n + first)) most = std::max(most, scores[static_cast<std::size_t>(n)]);
   Results r;
   r.values.resize(static_cast<std::size_t>(c.count));
   r.sizes.resize(r.values.size());
   for (std::int64_t n = 0; n < std::ssize(scores); ++n) {
-    if (n + first == self) continue;
+    if (!taken(n + first)) continue;
     const double score = scores[static_cast<std::size_t>(n)];
     const double weight = !softmax ? score : score == -infinite ? 0 : term(score, most);
     total += weight;
@@ -138,12 +199,12 @@ Results expected_weighted(const Case& c, const std::vector<double>& scores, std:
 }
 
 /// A row of scores by a plain loop, or by a sort.
-Results expected_row(const Case& c, const std::vector<double>& scores, std::int64_t self, double threshold,
+Results expected_row(const Case& c, const std::vector<double>& scores, const Taken& taken, double threshold,
                      std::int64_t first, const Weights& v) {
-  if (is_weighted(c.reducer)) return expected_weighted(c, scores, self, first, v);
+  if (is_weighted(c.reducer)) return expected_weighted(c, scores, taken, first, v);
   std::vector<std::int64_t> order;
   for (std::int64_t n = 0; n < static_cast<std::int64_t>(scores.size()); ++n)
-    if (n + first != self) order.push_back(n);
+    if (taken(n + first)) order.push_back(n);
   const auto score = [&](std::int64_t n) { return scores[static_cast<std::size_t>(n)]; };
   if (c.reducer == Reducer::histogram) {
     Results bins;
@@ -215,7 +276,7 @@ Results joined(const Case& c, const Results& x, const Results& y) {
         scores.push_back(part->values[i]);
         places.push_back(part->indices[i]);
       }
-  Results r = expected_row(c, scores, -1, infinite, 0, {});
+  Results r = expected_row(c, scores, {}, infinite, 0, {});
   for (std::int64_t& n : r.indices)
     if (n >= 0) n = places[static_cast<std::size_t>(n)];
   return r;
@@ -259,6 +320,13 @@ class Verifier {
     for (std::int64_t i = 0; i <= c.count; ++i) edges.at(0, i, 0) = edge(i);
     edges.put();
     Reduction p = problem(c, exec, a, b, values, indices, offsets);
+    std::optional<RangesOfCase> of_case;
+    Ranges ranges;
+    if (c.ranges) {
+      of_case.emplace(c.m, c.n);
+      ranges = Ranges(exec, of_case->table(c.m, c.n));
+      p.ranges = ranges.table();
+    }
     if (c.reducer == Reducer::histogram) p.edges = edges.operand();
     if (is_weighted(c.reducer)) {
       p.weights = v.operand();
@@ -290,8 +358,8 @@ class Verifier {
       for (std::int64_t m = 0; m < c.m; ++m) {
         std::vector<double> scores;
         for (std::int64_t n = 0; n < c.n; ++n) scores.push_back(static_cast<double>(stored.at(l, m, n)));
-        const std::int64_t self = c.self ? m : -1;
-        const Results expected = expected_row(c, scores, self, threshold, 0, v_of(l));
+        const Taken taken{c.self ? m : -1, of_case ? &of_case->columns_of(m) : nullptr};
+        const Results expected = expected_row(c, scores, taken, threshold, 0, v_of(l));
         const Results actual = row(c, values, indices, l, m);
         for (const double v : actual.values)
           result_.digest = (result_.digest ^ std::bit_cast<std::uint64_t>(v + 0.)) * 0x100000001b3;
@@ -300,8 +368,8 @@ class Verifier {
         if (c.reducer != Reducer::softmax_weighted) {
           const std::ptrdiff_t half = c.n / 2;
           const Results both =
-              joined(c, expected_row(c, {scores.begin(), scores.begin() + half}, self, threshold, 0, v_of(l)),
-                     expected_row(c, {scores.begin() + half, scores.end()}, self, threshold, half, v_of(l)));
+              joined(c, expected_row(c, {scores.begin(), scores.begin() + half}, taken, threshold, 0, v_of(l)),
+                     expected_row(c, {scores.begin() + half, scores.end()}, taken, threshold, half, v_of(l)));
           if (!agree(c, actual, both)) return fail(c, "row " + std::to_string(m) + " is not what its two halves join to");
         }
         for (std::int64_t i = 0; i < (lists(c.reducer) ? list : c.count); ++i) {
@@ -315,13 +383,13 @@ class Verifier {
       if (!written_i[i] && before_i[i] != static_cast<std::int64_t>(untouched))
         return fail(c, "memory between the indices was written");
 
-    check_promises(c, p, list, values, before_v);
+    check_promises(c, p, of_case, list, values, before_v);
   }
 
  private:
   /// Promises, by further runs: `before` are the values of the first.
-  void check_promises(const Case& c, const Reduction& p, std::int64_t list, Matrices<double, Exec>& values,
-                      const std::vector<double>& before) {
+  void check_promises(const Case& c, const Reduction& p, const std::optional<RangesOfCase>& of_case, std::int64_t list,
+                      Matrices<double, Exec>& values, const std::vector<double>& before) {
     const Exec exec{};
     const auto repeats = [&](Reduction again, std::int64_t rows, const char* what) {
       values.all().assign(values.all().size(), untouched);
@@ -330,6 +398,8 @@ class Verifier {
       again.values.rows = lists(c.reducer) ? rows * list : rows;
       if (has_indices(c.reducer)) again.indices.rows = again.values.rows;
       if (lists(c.reducer)) again.offsets.rows = rows + 1;
+      const Ranges ranges = of_case ? Ranges(exec, of_case->table(rows, c.n)) : Ranges();
+      again.ranges = ranges.table();
       run(kernel_, again);
       exec.fence("rigel::verify");
       values.get();
@@ -520,6 +590,34 @@ std::vector<Case> cases() {
                       .self = false,
                       .columns_first = false,
                       .specials = false});
+  for (const auto& e : {std::array<std::int64_t, 4>{33, 130, 9, 1}, {67, 67, 6, 1}, {9, 2100, 24, 8}, {700, 90, 2, 1}})
+    for (const Reducer r : reducers)
+      list.push_back({.reducer = r,
+                      .count = keeps_many(r) || lists(r) || is_weighted(r) ? 3 : 1,
+                      .batch = e[0] == 33 && !lists(r) ? 3 : 1,
+                      .m = e[0],
+                      .n = e[1],
+                      .k = e[2],
+                      .gap = e[3],
+                      .limit = e[0] == 67 ? std::size_t{1} : 0,
+                      .self = e[0] == 67,
+                      .columns_first = e[0] == 33,
+                      .specials = e[0] != 700,
+                      .ranges = true});
+  for (const std::int64_t k : {1, 3, 20})
+    list.push_back({.reducer = Reducer::weighted_sum,
+                    .count = 3,
+                    .batch = 1,
+                    .m = 600,
+                    .n = 700,
+                    .k = k,
+                    .gap = 1,
+                    .limit = 0,
+                    .self = false,
+                    .columns_first = false,
+                    .specials = false,
+                    .exponential = true,
+                    .ranges = true});
   return list;
 }
 

@@ -3,9 +3,11 @@
 // Reductions of pairs of row and column intervals, against plain loops in double over the pairs that ranges have, and what ranges refuse.
 #include <rigel/kernel_matvec.hpp>
 #include <rigel/neighbors.hpp>
+#include <rigel/outside_kernels.hpp>
 
 #include <tests/reduce/call.hpp>
 #include <tests/support/random.hpp>
+#include <tests/support/skip.hpp>
 
 #include <algorithm>
 #include <array>
@@ -568,6 +570,91 @@ TEST_CASE("ranges: what is refused") {
   const support::Caught other = support::caught(
       [&] { rigel::reduce(exec, rigel::l1<float>{}, a, b, reducer::sum{}, values, {.ranges = Given{}.on(exec, 10, 19)}); });
   CHECK(other.lacks({"reduce: options.ranges are of 10x19 scores, expected", "10x20"}) == "");
+}
+
+TEST_CASE("ranges of one GPU are refused on another") {
+  const Kokkos::DefaultHostExecutionSpace exec;
+  const rigel::Ranges ranges = Given{}.on(exec, 10, 20);
+  using Host = Kokkos::DefaultHostExecutionSpace;
+  CHECK(rigel::detail::ranges_on<Host>(ranges, -1, "reduce") == ranges.table());
+  CHECK(rigel::detail::ranges_on<Host>(rigel::Ranges{}, 1, "reduce") == nullptr);
+  const support::Caught other = support::caught([&] { rigel::detail::ranges_on<Host>(ranges, 1, "reduce"); });
+  CHECK(other.code == rigel::Code::invalid_argument);
+  CHECK(other.lacks({"reduce: options.ranges are on GPU -1, expected GPU 1, that of the execution space"}) == "");
+#ifdef KOKKOS_ENABLE_CUDA
+  int count = 0, current = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count < 2) {
+    support::skip("this machine has fewer than two GPUs");
+    return;
+  }
+  REQUIRE(cudaGetDevice(&current) == cudaSuccess);
+  const Kokkos::Cuda first;
+  const rigel::Ranges of_first = Given{{{0, 10}}, {1}, {{0, 20}}}.on(first, 10, 20);
+  CHECK(of_first.table()->device == first.cuda_device());
+  const auto a = support::matrix<float, Kokkos::Cuda>(10, 2), b = support::matrix<float, Kokkos::Cuda>(2, 20);
+  const auto values = vector<float, Kokkos::Cuda>(10);
+  cudaStream_t stream = nullptr;
+  REQUIRE(cudaSetDevice(1 - first.cuda_device()) == cudaSuccess);
+  REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
+  {
+    const Kokkos::Cuda second(stream);
+    const support::Caught mixed = support::caught(
+        [&] { rigel::reduce(second, rigel::l1<float>{}, a, b, reducer::sum{}, values, {.ranges = of_first}); });
+    CHECK(mixed.code == rigel::Code::invalid_argument);
+    CHECK(mixed.lacks({"reduce: options.ranges are on GPU", "expected GPU", "that of the execution space"}) == "");
+  }
+  REQUIRE(cudaStreamDestroy(stream) == cudaSuccess);
+  REQUIRE(cudaSetDevice(current) == cudaSuccess);
+#endif
+}
+
+/// A kernel that adds products of floats. It takes ranges, and heeds them or not.
+rigel::Kernel<rigel::Reduction> adds(bool heeds_ranges) {
+  using Kernel = rigel::Kernel<rigel::Reduction>;
+  Kernel k;
+  k.info.name = k.info.family = heeds_ranges ? "heeds_ranges" : "ignores_ranges";
+  k.info.semiring = "plus_times";
+  k.info.element = k.info.accumulator = rigel::Scalar::f32;
+  k.info.facts = &rigel::semiring_info<rigel::plus_times<float>>();
+  k.info.spaces = rigel::host_spaces;
+  k.info.promises = rigel::Promise::repeatable;
+  k.supports = [](const Kernel&, const rigel::Reduction& p) -> rigel::Status {
+    if (p.reducer != rigel::Reducer::sum || p.batch != 1) return {rigel::Decline::other, "adds up single matrices only"};
+    return {};
+  };
+  k.cost = [](const Kernel&, const rigel::Reduction&, rigel::Plan&) { return 1e6; };
+  k.run = [](const Kernel& own, const rigel::Reduction& p, const rigel::Plan&, const rigel::Workspace&) {
+    const auto at = [](const rigel::Operand& o, std::int64_t i, std::int64_t j) {
+      return static_cast<const float*>(o.data)[i * o.row_stride + j * o.column_stride];
+    };
+    for (std::int64_t m = 0; m < p.m; ++m) {
+      double sum = 0;
+      const auto add = [&](std::int64_t first, std::int64_t end) {
+        for (std::int64_t n = first; n < end; ++n)
+          for (std::int64_t i = 0; i < p.k && !(p.exclude_self && n == m); ++i)
+            sum += static_cast<double>(at(p.a, m, i)) * static_cast<double>(at(p.b, i, n));
+      };
+      if (p.ranges && own.info.name == "heeds_ranges") {
+        const rigel::detail::RowInterval& rows = rigel::detail::interval_of_row(p.ranges->parts, p.ranges->part_count, m);
+        for (std::int64_t i = rows.list; i < rows.list_end; ++i)
+          add(p.ranges->part_columns[i].first, p.ranges->part_columns[i].end);
+      } else {
+        add(0, p.n);
+      }
+      static_cast<double*>(p.values.data)[m * p.values.row_stride] = sum;
+    }
+  };
+  return k;
+}
+
+TEST_CASE("ranges: verify() finds kernels that ignore them") {
+  const auto heeds = rigel::verify(adds(true), 3);
+  CHECK(heeds.report == "");
+  CHECK(heeds.ok);
+  const auto ignores = rigel::verify(adds(false), 3);
+  CHECK_FALSE(ignores.ok);
+  CHECK(ignores.report.find("with ranges") != std::string::npos);
+  CHECK(ignores.report.find("is not what a plain loop makes of its scores") != std::string::npos);
 }
 
 TEST_CASE_TEMPLATE("ranges: kernels of all pairs decline them", Exec, RIGEL_TEST_SPACES) {

@@ -21,6 +21,7 @@ from ._linear import linear_backward_input, linear_backward_weight, linear_forwa
 from ._listing import Explanation, explain, kernels
 from ._paths import ShortestPaths, closure, shortest_paths
 from ._products import Reduced, contract, reduce
+from ._ranges import Ranges
 from ._semiring import Epilogue, Semiring, semiring
 from ._solves import cholesky_factor, cholesky_solve, cholesky_solve_factored, eigh, log_determinant, lu_solve
 
@@ -30,7 +31,7 @@ _version = _core.version()
 __version__ = f"{_version // 10000}.{_version // 100 % 100}.{_version % 100}"
 
 __all__ = ["Clusters", "Epilogue", "Error", "Explanation", "InternalError", "InvalidArgument", "KernelGradients", "KernelSolution",
-           "Neighbors", "NotFound", "OutOfMemory", "Potentials", "RadiusNeighbors", "Reduced", "Semiring", "ShortestPaths", "Unsupported",
+           "Neighbors", "NotFound", "OutOfMemory", "Potentials", "RadiusNeighbors", "Ranges", "Reduced", "Semiring", "ShortestPaths", "Unsupported",
            "assign", "cdist", "cholesky_factor", "cholesky_solve", "cholesky_solve_factored", "closure", "contract", "eigh", "epilogue",
            "explain", "kernel_matrix", "kernel_matrix_gradient", "kernel_matvec", "kernel_solve", "kernels", "kmeans",
            "linear_backward_input", "linear_backward_weight", "linear_forward", "log_determinant", "logsumexp", "lu_solve", "nearest",

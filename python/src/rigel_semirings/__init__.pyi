@@ -22,6 +22,23 @@ class Reduced(NamedTuple):
     values: Array
     indices: Array | None
 
+class Ranges:
+    def __init__(self, m: int, n: int, rows: Array, slices: Array, columns: Array) -> None: ...
+    @classmethod
+    def from_mask(cls, mask: Array, row_offsets: Array, column_offsets: Array | None = None) -> Ranges: ...
+    @classmethod
+    def from_labels(cls, row_labels: Array, column_labels: Array | None = None, mask: Array | None = None) -> Ranges: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def rows(self) -> Array: ...
+    @property
+    def slices(self) -> Array: ...
+    @property
+    def columns(self) -> Array: ...
+    @property
+    def pairs(self) -> int: ...
+
 class Neighbors(NamedTuple):
     distances: Array
     indices: Array
@@ -102,7 +119,8 @@ class Explanation:
     @property
     def chosen(self) -> str | None: ...
 
-def assign(x: Array, centres: Array, metric: str = "euclidean", *, p: float | None = None, w: Array | None = None, V: Array | None = None,
+def assign(x: Array, centres: Array, metric: str = "euclidean", *, ranges: Ranges | None = None, p: float | None = None,
+           w: Array | None = None, V: Array | None = None,
            VI: Array | None = None, base: float | None = None, epsilon: float | None = None, may_cancel: bool = False,
            require: Require = (), precision: str = "automatic") -> Neighbors: ...
 def cdist(x: Array, z: Array | None = None, metric: str = "euclidean", *, out: Array | None = None, p: float | None = None,
@@ -132,7 +150,8 @@ def kernel_matrix_gradient(x: Array, z: Array | None = None, g: Array | None = N
                            epsilon: float = 0.0, may_cancel: bool = False, **hyperparameters: float) -> KernelGradients: ...
 def kernel_matvec(x: Array, z: Array | None = None, v: Array | None = None, kernel: str = "gaussian", *, metric: str | None = None,
                   p: float | None = None, w: Array | None = None, V: Array | None = None, VI: Array | None = None,
-                  out: Array | None = None, exclude_self: bool = False, may_cancel: bool = False, compute_kernel: str | None = None,
+                  out: Array | None = None, exclude_self: bool = False, ranges: Ranges | None = None, may_cancel: bool = False,
+                  compute_kernel: str | None = None,
                   require: Require = (), precision: str = "automatic", **hyperparameters: float) -> Array: ...
 def kernel_solve(x: Array, y: Array, kernel: str = "gaussian", *, regularisation: float = 0.0, metric: str | None = None,
                  p: float | None = None, w: Array | None = None, V: Array | None = None, VI: Array | None = None, tolerance: float = 1e-06,
@@ -149,23 +168,28 @@ def linear_backward_weight(x: Array, dy: Array, dw: Array | None = None, db: Arr
 def linear_forward(x: Array, weight: Array, bias: Array | None = None, *, activation: str | None = None, return_preactivation: bool = False,
                    tier: str = "scalar", out: Array | None = None, precision: str = "automatic") -> Any: ...
 def log_determinant(l: Array) -> Array: ...
-def logsumexp(x: Array, z: Array | None = None, metric: str = "sqeuclidean", *, epilogue: Program | None = None, exclude_self: bool = False,
+def logsumexp(x: Array, z: Array | None = None, metric: str = "sqeuclidean", *, epilogue: Program | None = None,
+              exclude_self: bool = False, ranges: Ranges | None = None,
               p: float | None = None, w: Array | None = None, V: Array | None = None, VI: Array | None = None, base: float | None = None,
               epsilon: float | None = None, may_cancel: bool = False, require: Require = (), precision: str = "automatic") -> Array: ...
 def lu_solve(a: Array, b: Array, *, refine: int = 0, out: Array | None = None, check: bool = True, kernel: str | None = None) -> Array: ...
-def nearest(x: Array, z: Array | None = None, k: int = 1, metric: str = "euclidean", *, exclude_self: bool = False, p: float | None = None,
+def nearest(x: Array, z: Array | None = None, k: int = 1, metric: str = "euclidean", *, exclude_self: bool = False,
+            ranges: Ranges | None = None, p: float | None = None,
             w: Array | None = None, V: Array | None = None, VI: Array | None = None, base: float | None = None,
             epsilon: float | None = None, may_cancel: bool = False, require: Require = (), precision: str = "automatic") -> Neighbors: ...
 def radius_neighbors(x: Array, z: Array | None = None, radius: float = 1.0, metric: str = "euclidean", *, exclude_self: bool = False,
+                     ranges: Ranges | None = None,
                      return_distances: bool = True, p: float | None = None, w: Array | None = None, V: Array | None = None,
                      VI: Array | None = None, epsilon: float | None = None, may_cancel: bool = False, require: Require = (),
                      precision: str = "automatic") -> RadiusNeighbors: ...
 def reduce(a: Array, b: Array, semiring: str = "min_plus", reducer: str = "minimum", *, k: int | None = None,
-           threshold: float | None = None, or_equal: bool = False, exclude_self: bool = False, epilogue: Program | None = None,
+           threshold: float | None = None, or_equal: bool = False, exclude_self: bool = False, ranges: Ranges | None = None,
+           epilogue: Program | None = None,
            parameters: dict[str, float] | None = None, may_cancel: bool = False, kernel: str | None = None, require: Require = (),
            precision: str = "automatic") -> Reduced: ...
 def reduce_distances(x: Array, z: Array | None = None, metric: str = "euclidean", reducer: str = "minimum", *, k: int | None = None,
-                     threshold: float | None = None, or_equal: bool = False, exclude_self: bool = False, p: float | None = None,
+                     threshold: float | None = None, or_equal: bool = False, exclude_self: bool = False, ranges: Ranges | None = None,
+                     p: float | None = None,
                      w: Array | None = None, V: Array | None = None, VI: Array | None = None, base: float | None = None,
                      epsilon: float | None = None, kernel: str | None = None, epilogue: Program | None = None, may_cancel: bool = False,
                      compute_kernel: str | None = None, require: Require = (), precision: str = "automatic",
@@ -185,7 +209,8 @@ def sinkhorn_barycentre(x: Array, z: Array, g: Array, v: Array | None = None, b:
                         VI: Array | None = None, may_cancel: bool = False, require: Require = (),
                         precision: str = "automatic") -> Array: ...
 def softmax_matvec(x: Array, z: Array, v: Array, metric: str = "inner_product", *, epilogue: Program | None = None,
-                   out: Array | None = None, exclude_self: bool = False, p: float | None = None, w: Array | None = None,
+                   out: Array | None = None, exclude_self: bool = False, ranges: Ranges | None = None, p: float | None = None,
+                   w: Array | None = None,
                    V: Array | None = None, VI: Array | None = None, base: float | None = None, epsilon: float | None = None,
                    may_cancel: bool = False, compute_kernel: str | None = None, require: Require = (),
                    precision: str = "automatic") -> Array: ...

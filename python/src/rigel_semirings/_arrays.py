@@ -50,6 +50,10 @@ def _is_masked(kind):
 def require_mutable(array, name):
     if array is not None and traits_of(type(array))[1]:
         raise InvalidArgument(f"{name} is immutable, expected an array that can be written")
+    require_no_gradient(array, name)
+    module = sys.modules.get("numpy")
+    if module is not None and isinstance(array, module.ndarray) and not array.flags.writeable:
+        raise InvalidArgument(f"{name} is read-only, expected an array that can be written")
 
 
 def _cupy(array):
@@ -115,12 +119,22 @@ def copy(array):
     return array.__array_namespace__().asarray(array, copy=True)
 
 
-def on_host(array):
-    """A NumPy array of what any array holds."""
+def require_no_gradient(value, name):
+    if is_torch(value) and value.requires_grad:
+        convert(value, name)
+
+
+def on_host(array, name):
+    """A NumPy array of what any array of as_array() holds; raises for a gradient, which it would lose."""
     if is_torch(array):
-        array = array.detach().cpu()
+        if array.requires_grad or array.is_neg():
+            array = convert(array, name)
+        array = array.cpu()
         return (array.float() if array.dtype == sys.modules["torch"].bfloat16 else array).numpy()
-    return array.get() if _cupy(array) else numpy().asarray(array)
+    try:
+        return array.get() if _cupy(array) else numpy().asarray(array)
+    except (TypeError, RuntimeError) as error:  # of JAX, say a tracer's
+        raise Unsupported(f"{name} is a {type(array).__name__} whose numbers cannot be read: {str(error).partition(chr(10))[0]}") from None
 
 
 def last(array):
@@ -184,10 +198,12 @@ def capture_streams(array, device):
 def convert(given, name):
     """An array in place of an argument that cannot be imported; raises if there is none."""
     if is_torch(given):
-        if given.requires_grad and sys.modules["torch"].is_grad_enabled():
+        torch = sys.modules["torch"]
+        if given.requires_grad and torch.is_grad_enabled():
             raise Unsupported(f"{name} requires a gradient, which this call does not record, expected {name}.detach(), or a function of "
                               "rigel_semirings.torch")
-        if given.requires_grad or given.is_neg():
+        is_dense = given.layout is torch.strided and not given.is_meta
+        if is_dense and (given.requires_grad or given.is_neg()):
             return given.detach().resolve_neg()
         raise Unsupported(f"{name} is a tensor of {given.dtype}, {given.layout}, on {given.device}, expected a strided one of a type of "
                           "real numbers, on the host or on a CUDA device")
@@ -219,22 +235,37 @@ def type_code(dtype, name):
         return 0
     text = dtype if isinstance(dtype, str) else str(dtype).removeprefix("torch.")
     if text not in CODES:
-        text = str(numpy().dtype(dtype))
+        try:
+            text = str(numpy().dtype(dtype))
+        except TypeError:
+            pass
     if text not in CODES:
         raise Unsupported(f"{name} is {dtype!r}, expected one of {', '.join(CODES)}")
     return CODES[text]
 
 
-def as_array(given):
-    """The argument, or an array of NumPy of what has no shape."""
-    return given if hasattr(given, "shape") else numpy().asarray(given)
+def as_array(given, name):
+    """The argument, or an array of NumPy of lists and numbers; raises for a masked array, and for a tensor that is not dense."""
+    is_array = hasattr(given, "__dlpack__") and not _is_masked(type(given))
+    if is_array and is_torch(given):
+        is_array = given.layout is sys.modules["torch"].strided and not given.is_meta
+    return given if is_array else convert(given, name)
 
 
-def as_floats(array):
-    """The array as float64, unless it holds floating-point numbers."""
+def floats_on_host(given, name):
+    """A NumPy array of float64 of what an array of real numbers or a list holds."""
+    array = on_host(as_array(given, name), name)
+    if array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
+        raise Unsupported(f"{name} holds {array.dtype}, expected real numbers")
+    return array.astype("float64")
+
+
+def as_floats(array, name):
+    """The array, as float64 if it holds integers or bool."""
     if is_torch(array):
-        return array if array.is_floating_point() else array.double()
-    array = as_array(array)
+        return array if array.is_floating_point() or array.is_complex() else array.double()
+    array = as_array(array, name)
     if str(array.dtype).startswith(("float", "bfloat")):
         return array
-    return moved(on_host(array).astype("float64"), array)
+    integers = on_host(array, name)
+    return moved(integers.astype("float64"), array) if integers.dtype.kind in "biu" else array

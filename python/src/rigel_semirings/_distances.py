@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from . import _core
 from . import epilogue as steps
-from ._arrays import as_floats, moved, numpy, on_host, type_code
+from ._arrays import as_floats, floats_on_host, moved, numpy, type_code
 from ._errors import InvalidArgument
-from ._options import options
+from ._options import number, options, text
 from ._products import Reduced, reduction
+from ._ranges import of_call as ranges_of_call
 from .epilogue import steps_of
 
 # SciPy's names for metrics that have another one here.
@@ -52,12 +53,14 @@ def _stacked(x, z, name):
     module = numpy()
     if len(x.shape) != 2 or (z is not None and len(z.shape) != 2):
         raise InvalidArgument(f"{name} is None, and x or z are no single matrices, expected {name} for all of them")
-    x = on_host(x).astype("float64")
-    return module.vstack([x, x if z is None else on_host(z).astype("float64")])
+    if z is not None and x.shape[1] != z.shape[1]:
+        raise InvalidArgument(f"z has the shape {tuple(z.shape)}, expected as many columns as x has, of shape {tuple(x.shape)}")
+    x = floats_on_host(x, "x")
+    return module.vstack([x, x if z is None else floats_on_host(z, "z")])
 
 
 def _variances(x, z, V):
-    return numpy().var(_stacked(x, z, "V"), axis=0, ddof=1) if V is None else V
+    return numpy().var(_stacked(x, z, "V"), axis=0, ddof=1) if V is None else floats_on_host(V, "V")
 
 
 def _factor(x, z, VI):
@@ -68,10 +71,15 @@ def _factor(x, z, VI):
         if rows.shape[0] <= rows.shape[1]:
             raise InvalidArgument(f"VI is None, and the covariance matrix of {rows.shape[0]} rows is singular in {rows.shape[1]} dimensions, "
                                   "expected more rows, or VI")
-        VI = module.linalg.inv(module.atleast_2d(module.cov(rows.T)))
-    VI = on_host(VI).astype("float64")
+        try:
+            VI = module.linalg.inv(module.atleast_2d(module.cov(rows.T)))
+        except module.linalg.LinAlgError:
+            raise InvalidArgument("VI is None, and the covariance matrix of the rows is singular, expected VI") from None
+    VI = floats_on_host(VI, "VI")
     if VI.ndim != 2 or VI.shape[0] != VI.shape[1]:
         raise InvalidArgument(f"VI has the shape {VI.shape}, expected a square matrix")
+    if not module.isfinite(VI).all():
+        raise InvalidArgument("VI has infinities or NaN, expected finite numbers")
     values, vectors = module.linalg.eigh((VI + VI.T) / 2)
     if values.size and values[0] < -1e-12 * abs(values[-1]):
         raise InvalidArgument(f"VI has the eigenvalue {values[0]}, expected a matrix without negative ones")
@@ -80,7 +88,7 @@ def _factor(x, z, VI):
 
 def _metric(metric, x, z, p, w, V, VI, base, epsilon):
     """What C's functions take of the arguments that SciPy's cdist has."""
-    name = _SCIPY.get(metric, metric) if isinstance(metric, str) else metric
+    name = _SCIPY.get(text(metric, "metric"), metric)
     if p is w is V is VI is base is epsilon is None and name not in _OF_FLOATS and name != "mahalanobis":
         return _Metric(x, z, name, None, None, None)
     if name == "minkowski" and w is not None:
@@ -93,17 +101,21 @@ def _metric(metric, x, z, p, w, V, VI, base, epsilon):
     if name == "weighted_minkowski" and w is None:
         raise InvalidArgument("w is None, expected the weights of metric 'weighted_minkowski'")
     if name in _OF_FLOATS or name == "mahalanobis":
-        x, z = as_floats(x), None if z is None else as_floats(z)
+        x, z = as_floats(x, "x"), None if z is None else as_floats(z, "z")
     parameters = {key: value for key, value in (("p", p), ("epsilon", epsilon)) if value is not None} or None
-    if base is not None and not base > 1:
+    if base is not None and not number(base, "base") > 1:
         raise InvalidArgument(f"base is {base}, expected a number above 1")
-    matrix = w if name == "weighted_minkowski" else None
+    matrix = floats_on_host(w, "w") if name == "weighted_minkowski" else None
     if name == "seuclidean":
         matrix = _variances(x, z, V)
     elif name == "mahalanobis":
         matrix = _factor(x, z, VI)
     if matrix is not None:
-        matrix = moved(on_host(matrix).astype("float64" if str(x.dtype).endswith("float64") else "float32"), x)
+        argument, columns = {"weighted_minkowski": "w", "seuclidean": "V", "mahalanobis": "VI"}[name], tuple(x.shape[-1:])
+        expected = 2 * columns if argument == "VI" else columns
+        if columns and matrix.shape not in (expected, (1, *expected)):
+            raise InvalidArgument(f"{argument} has the shape {matrix.shape}, expected {expected} for x of shape {tuple(x.shape)}")
+        matrix = moved(matrix.astype("float64" if str(x.dtype).endswith("float64") else "float32"), x)
     return _Metric(x, z, name, parameters, matrix, None if base is None else steps.scale(1 / math.sqrt(math.log(base))))
 
 
@@ -195,21 +207,21 @@ def kernel_matrix(x, z=None, kernel="gaussian", *, metric=None, p=None, w=None, 
     array([[1.   , 0.368],
            [0.368, 1.   ]])
     """
-    of = _metric(_METRICS_OF_KERNELS.get(kernel, "euclidean") if metric is None else metric, x, z, p, w, V, VI, None, None)
+    of = _metric(_METRICS_OF_KERNELS.get(text(kernel, "kernel"), "euclidean") if metric is None else metric, x, z, p, w, V, VI, None, None)
     return _core.kernel_matrix(of.x, of.z, out, kernel, hyperparameters or None, of.name, of.parameters, of.matrix, regularisation,
                                threshold, may_cancel, 0 if dtype is None else type_code(dtype, "dtype"),
                                options(compute_kernel, require, precision))
 
 
-def reduce_distances(x, z=None, metric="euclidean", reducer="minimum", *, k=None, threshold=None, or_equal=False, exclude_self=False, p=None,
-                     w=None, V=None, VI=None, base=None, epsilon=None, kernel=None, epilogue=None, may_cancel=False, compute_kernel=None,
+def reduce_distances(x, z=None, metric="euclidean", reducer="minimum", *, k=None, threshold=None, or_equal=False, exclude_self=False, ranges=None,
+                     p=None, w=None, V=None, VI=None, base=None, epsilon=None, kernel=None, epilogue=None, may_cancel=False, compute_kernel=None,
                      require=(), precision="automatic", **hyperparameters):
     """⊞_n of the distances metric(X(…,m,:), Z(…,n,:)) of each row m, or of kernels of them, without a matrix.
 
     Parameters
     ----------
     x, z, metric, p, w, V, VI, base, epsilon, epilogue : as in `cdist`
-    reducer, k, threshold, or_equal, exclude_self : as in `reduce`
+    reducer, k, threshold, or_equal, exclude_self, ranges : as in `reduce`
     kernel : a kernel of the distances, with its hyperparameters by name, as in `kernel_matrix`
     compute_kernel : a kernel of reductions by name
 
@@ -237,11 +249,12 @@ def reduce_distances(x, z=None, metric="euclidean", reducer="minimum", *, k=None
     if kernel is None and hyperparameters:
         raise InvalidArgument(f"kernel is None, and {', '.join(hyperparameters)} would be hyperparameters of one")
     return Reduced(*_core.reduce_distances(of.x, of.z, of.name, of.parameters, of.matrix, kernel, hyperparameters or None, reducing, True,
-                                           reducing[0] <= 4, may_cancel, _last(of, epilogue), options(compute_kernel, require, precision)))
+                                           reducing[0] <= 4, may_cancel, _last(of, epilogue), ranges_of_call(ranges),
+                                           options(compute_kernel, require, precision)))
 
 
-def nearest(x, z=None, k=1, metric="euclidean", *, exclude_self=False, p=None, w=None, V=None, VI=None, base=None, epsilon=None,
-            may_cancel=False, require=(), precision="automatic"):
+def nearest(x, z=None, k=1, metric="euclidean", *, exclude_self=False, ranges=None, p=None, w=None, V=None, VI=None, base=None,
+            epsilon=None, may_cancel=False, require=(), precision="automatic"):
     """The k nearest rows of z for each row of x, by ascending distance, equal ones by ascending index.
 
     Parameters
@@ -250,10 +263,11 @@ def nearest(x, z=None, k=1, metric="euclidean", *, exclude_self=False, p=None, w
     k : 1 to 4096
     exclude_self : bool
         No row is its own neighbour, of x and z that are one set.
+    ranges : as in `reduce`: which rows of z are looked at for which of x
 
     Returns
     -------
-    Neighbors(distances, indices), both of shape (…, M, k). If z has fewer rows, ∞ and −1 follow. NaN comes last.
+    Neighbors(distances, indices), both of shape (…, M, k). If there are fewer rows, ∞ and −1 follow. NaN comes last.
 
     Raises
     ------
@@ -268,17 +282,18 @@ def nearest(x, z=None, k=1, metric="euclidean", *, exclude_self=False, p=None, w
     of = _metric(metric, x, z, p, w, V, VI, base, epsilon)
     reducing = reduction("largest" if of.name in _SIMILARITIES else "smallest", k, None, False, exclude_self)
     return Neighbors(*_core.reduce_distances(of.x, of.z, of.name, of.parameters, of.matrix, None, None, reducing, True, True, may_cancel,
-                                             _last(of, None), options(None, require, precision)))
+                                             _last(of, None), ranges_of_call(ranges), options(None, require, precision)))
 
 
-def assign(x, centres, metric="euclidean", *, p=None, w=None, V=None, VI=None, base=None, epsilon=None, may_cancel=False, require=(),
-           precision="automatic"):
+def assign(x, centres, metric="euclidean", *, ranges=None, p=None, w=None, V=None, VI=None, base=None, epsilon=None, may_cancel=False,
+           require=(), precision="automatic"):
     """The nearest of the centres for each row of x, as k-means assigns points; of equally near ones the first.
 
     Parameters
     ----------
     x, centres : arrays of shapes (…, M, K) and (…, N, K)
     metric, p, w, V, VI, base, epsilon : as in `cdist`; of inner_product the centre with the largest product
+    ranges : as in `reduce`: which centres are looked at for which of x
 
     Returns
     -------
@@ -297,11 +312,11 @@ def assign(x, centres, metric="euclidean", *, p=None, w=None, V=None, VI=None, b
     of = _metric(metric, x, centres, p, w, V, VI, base, epsilon)
     reducing = reduction("maximum" if of.name in _SIMILARITIES else "minimum", None, None, False, False)
     return Neighbors(*_core.reduce_distances(of.x, of.z, of.name, of.parameters, of.matrix, None, None, reducing, True, True, may_cancel,
-                                             _last(of, None), options(None, require, precision)))
+                                             _last(of, None), ranges_of_call(ranges), options(None, require, precision)))
 
 
-def radius_neighbors(x, z=None, radius=1.0, metric="euclidean", *, exclude_self=False, return_distances=True, p=None, w=None, V=None,
-                     VI=None, epsilon=None, may_cancel=False, require=(), precision="automatic"):
+def radius_neighbors(x, z=None, radius=1.0, metric="euclidean", *, exclude_self=False, ranges=None, return_distances=True, p=None, w=None,
+                     V=None, VI=None, epsilon=None, may_cancel=False, require=(), precision="automatic"):
     """All rows of z within a radius of each row of x: metric(X(m,:), Z(n,:)) ≤ radius, by ascending n.
 
     Parameters
@@ -310,6 +325,7 @@ def radius_neighbors(x, z=None, radius=1.0, metric="euclidean", *, exclude_self=
     metric, p, w, V, VI, epsilon : as in `cdist`, but inner_product
     exclude_self : bool
         No row is its own neighbour, of x and z that are one set.
+    ranges : as in `nearest`
     return_distances : bool
         If not, distances are None.
 
@@ -329,18 +345,18 @@ def radius_neighbors(x, z=None, radius=1.0, metric="euclidean", *, exclude_self=
     """
     of = _metric(metric, x, z, p, w, V, VI, None, epsilon)
     return RadiusNeighbors(*_core.radius_neighbors(of.x, of.z, of.name, of.parameters, of.matrix, radius, exclude_self, return_distances,
-                                                   may_cancel, options(None, require, precision)))
+                                                   may_cancel, ranges_of_call(ranges), options(None, require, precision)))
 
 
-def logsumexp(x, z=None, metric="sqeuclidean", *, epilogue=None, exclude_self=False, p=None, w=None, V=None, VI=None, base=None,
-              epsilon=None, may_cancel=False, require=(), precision="automatic"):
+def logsumexp(x, z=None, metric="sqeuclidean", *, epilogue=None, exclude_self=False, ranges=None, p=None, w=None, V=None, VI=None,
+              base=None, epsilon=None, may_cancel=False, require=(), precision="automatic"):
     """log Σ_n exp( epilogue( metric(X(…,m,:), Z(…,n,:)) ) ) of each row m, relative to its maximum, so that nothing overflows.
 
     Parameters
     ----------
     x, z, metric, p, w, V, VI, base, epsilon, epilogue : as in `cdist`
         With ``epilogue=scale(-1 / eps) | add(potentials)`` it is half a step of Sinkhorn's iteration.
-    exclude_self : as in `nearest`
+    exclude_self, ranges : as in `reduce`
 
     Returns
     -------
@@ -357,5 +373,5 @@ def logsumexp(x, z=None, metric="sqeuclidean", *, epilogue=None, exclude_self=Fa
     >>> rs.logsumexp(np.array([[0.0]]), np.array([[0.0], [1.0]]), epilogue=scale(-1)).round(3)
     array([0.313])
     """
-    return reduce_distances(x, z, metric, "log_sum_exp", exclude_self=exclude_self, p=p, w=w, V=V, VI=VI, base=base, epsilon=epsilon,
-                            epilogue=epilogue, may_cancel=may_cancel, require=require, precision=precision).values
+    return reduce_distances(x, z, metric, "log_sum_exp", exclude_self=exclude_self, ranges=ranges, p=p, w=w, V=V, VI=VI, base=base,
+                            epsilon=epsilon, epilogue=epilogue, may_cancel=may_cancel, require=require, precision=precision).values

@@ -4,10 +4,11 @@
 from typing import NamedTuple
 
 from . import _core
-from ._arrays import as_array, as_floats, is_torch, moved, numpy, on_host
+from ._arrays import as_array, as_floats, floats_on_host, is_torch, moved, numpy
 from ._distances import _METRICS_OF_KERNELS, _last, _metric
-from ._errors import InvalidArgument
-from ._options import options
+from ._errors import InvalidArgument, Unsupported
+from ._options import number, options, text, texts
+from ._ranges import of_call as ranges_of_call
 
 
 class Clusters(NamedTuple):
@@ -50,18 +51,18 @@ class KernelGradients(NamedTuple):
 
 
 def _metric_of(kernel, metric):
-    return _METRICS_OF_KERNELS.get(kernel, "euclidean") if metric is None else metric
+    return _METRICS_OF_KERNELS.get(text(kernel, "kernel"), "euclidean") if metric is None else metric
 
 
 def _positive(value, name):
     """A number of steps or a tolerance, which C takes for its default if it is 0."""
-    if not value > 0:
+    if not number(value, name) > 0:
         raise InvalidArgument(f"{name} is {value}, expected a number above 0")
     return value
 
 
 def kernel_matvec(x, z=None, v=None, kernel="gaussian", *, metric=None, p=None, w=None, V=None, VI=None, out=None, exclude_self=False,
-                  may_cancel=False, compute_kernel=None, require=(), precision="automatic", **hyperparameters):
+                  ranges=None, may_cancel=False, compute_kernel=None, require=(), precision="automatic", **hyperparameters):
     """Σ_n k(X(…,m,:), Z(…,n,:))·V(…,n,:): a kernel matrix times V, without the matrix.
 
     Parameters
@@ -72,6 +73,8 @@ def kernel_matvec(x, z=None, v=None, kernel="gaussian", *, metric=None, p=None, 
     kernel, metric, p, w, V, VI : as in `kernel_matrix`, with hyperparameters by name
     exclude_self : bool
         The term of n = m is left out, of x and z that are one set.
+    ranges : Ranges
+        Which terms (m, n) there are, say those of clusters that are near one another; by default all.
     compute_kernel : a kernel of reductions by name
     out, may_cancel, require, precision : as in `contract`
 
@@ -94,11 +97,11 @@ def kernel_matvec(x, z=None, v=None, kernel="gaussian", *, metric=None, p=None, 
         raise InvalidArgument("v is None, expected an array of numbers to multiply by")
     of = _metric(_metric_of(kernel, metric), x, z, p, w, V, VI, None, None)
     return _core.kernel_matvec(of.x, of.z, v, out, kernel, hyperparameters or None, of.name, of.parameters, of.matrix, exclude_self,
-                               may_cancel, options(compute_kernel, require, precision))
+                               may_cancel, ranges_of_call(ranges), options(compute_kernel, require, precision))
 
 
-def softmax_matvec(x, z, v, metric="inner_product", *, epilogue=None, out=None, exclude_self=False, p=None, w=None, V=None, VI=None,
-                   base=None, epsilon=None, may_cancel=False, compute_kernel=None, require=(), precision="automatic"):
+def softmax_matvec(x, z, v, metric="inner_product", *, epilogue=None, out=None, exclude_self=False, ranges=None, p=None, w=None, V=None,
+                   VI=None, base=None, epsilon=None, may_cancel=False, compute_kernel=None, require=(), precision="automatic"):
     """Σ_n w(n)·V(…,n,:) / Σ_n w(n), w(n) = exp(epilogue(metric(X(…,m,:), Z(…,n,:)))): rows of V weighted by a softmax, as in attention.
 
     Parameters
@@ -107,11 +110,11 @@ def softmax_matvec(x, z, v, metric="inner_product", *, epilogue=None, out=None, 
     v : array of shape (…, N, D), D ≤ 512, or (N,), of floating-point numbers
     metric, p, w, V, VI, base, epsilon, epilogue : as in `cdist`. Attention is inner_product with epilogue.scale(1 / √K); smoothing by a
         Gaussian is sqeuclidean with a negative factor.
-    exclude_self, compute_kernel, out, may_cancel, require, precision : as in `kernel_matvec`
+    exclude_self, ranges, compute_kernel, out, may_cancel, require, precision : as in `kernel_matvec`
 
     Returns
     -------
-    As `kernel_matvec`. Rows whose scores are all −∞, and those with NaN, are NaN.
+    As `kernel_matvec`. Rows whose scores are all −∞, those without scores, and those with NaN, are NaN.
 
     Raises
     ------
@@ -127,7 +130,7 @@ def softmax_matvec(x, z, v, metric="inner_product", *, epilogue=None, out=None, 
     """
     of = _metric(metric, x, z, p, w, V, VI, base, epsilon)
     return _core.softmax_matvec(of.x, of.z, v, out, of.name, of.parameters, of.matrix, exclude_self, may_cancel, _last(of, epilogue),
-                                options(compute_kernel, require, precision))
+                                ranges_of_call(ranges), options(compute_kernel, require, precision))
 
 
 def kmeans(x, k, centres=None, *, seed=0, iterations=100, tolerance=1e-4, may_cancel=False, kernel=None, require=(),
@@ -159,25 +162,25 @@ def kmeans(x, k, centres=None, *, seed=0, iterations=100, tolerance=1e-4, may_ca
     >>> rs.kmeans(np.array([[0.0], [1.0], [10.0], [11.0]]), 2).inertia
     1.0
     """
-    x = as_floats(x)
+    x = as_floats(x, "x")
     if str(x.dtype).rsplit(".", 1)[-1] not in ("float32", "float64"):
-        x = x.double() if is_torch(x) else numpy().asarray(x, dtype="float64")
+        x = moved(floats_on_host(x, "x"), x) if not is_torch(x) else x.double() if x.is_floating_point() else x
     start = None
     if centres is not None:
-        centres = as_array(centres)
-        if tuple(centres.shape) != (k, *x.shape[1:]):
-            raise InvalidArgument(f"centres has the shape {tuple(centres.shape)}, expected {(k, *x.shape[1:])}")
-        start = moved(on_host(centres).astype(str(x.dtype).rsplit(".", 1)[-1]), x)
-    elif not 1 <= k <= x.shape[0]:
+        centres = floats_on_host(centres, "centres")
+        if centres.shape != (k, *x.shape[1:]):
+            raise InvalidArgument(f"centres has the shape {centres.shape}, expected {(k, *x.shape[1:])}")
+        start = moved(centres.astype(str(x.dtype).rsplit(".", 1)[-1]), x)
+    elif len(x.shape) == 2 and not 1 <= number(k, "k") <= x.shape[0]:
         raise InvalidArgument(f"k is {k}, expected 1 to {x.shape[0]}, the rows of x")
     return Clusters(*_core.kmeans(x, k, start, start is not None, seed, _positive(iterations, "iterations"),
-                                  tolerance or 5e-324, may_cancel, options(kernel, require, precision)))
+                                  number(tolerance, "tolerance") or 5e-324, may_cancel, options(kernel, require, precision)))
 
 
-def _weights(weights, like):
+def _weights(weights, like, name):
     if weights is not None:
-        return as_floats(weights)
-    return moved(numpy().ones(like.shape[0]), like)
+        return as_floats(weights, name)
+    return moved(numpy().ones(like.shape[:1] or 1), like)
 
 
 def sinkhorn(x, z, a=None, b=None, metric="sqeuclidean", *, epsilon, tolerance=1e-6, iterations=1000, scaling=0.5, symmetric=True, p=None,
@@ -215,8 +218,8 @@ def sinkhorn(x, z, a=None, b=None, metric="sqeuclidean", *, epsilon, tolerance=1
     >>> plan.converged, round(plan.value, 3)
     (True, 4.283)
     """
-    of = _metric(metric, as_array(x), as_array(z), p, w, V, VI, None, None)
-    return Potentials(*_core.sinkhorn(of.x, of.z, _weights(a, of.x), _weights(b, of.z), of.name, of.parameters, of.matrix,
+    of = _metric(metric, as_array(x, "x"), as_array(z, "z"), p, w, V, VI, None, None)
+    return Potentials(*_core.sinkhorn(of.x, of.z, _weights(a, of.x, "a"), _weights(b, of.z, "b"), of.name, of.parameters, of.matrix,
                                       epsilon, _positive(tolerance, "tolerance"), _positive(iterations, "iterations"),
                                       _positive(scaling, "scaling"), not symmetric, may_cancel, options(None, require, precision)))
 
@@ -248,8 +251,8 @@ def sinkhorn_barycentre(x, z, g, v=None, b=None, metric="sqeuclidean", *, epsilo
     array([[2.],
            [3.]])
     """
-    of = _metric(metric, as_array(x), as_array(z), p, w, V, VI, None, None)
-    return _core.sinkhorn_barycentre(of.x, of.z, _weights(b, of.z), g, of.z if v is None else v, out, of.name, of.parameters, of.matrix,
+    of = _metric(metric, as_array(x, "x"), as_array(z, "z"), p, w, V, VI, None, None)
+    return _core.sinkhorn_barycentre(of.x, of.z, _weights(b, of.z, "b"), g, of.z if v is None else v, out, of.name, of.parameters, of.matrix,
                                      epsilon, may_cancel, options(None, require, precision))
 
 
@@ -286,6 +289,8 @@ def kernel_solve(x, y, kernel="gaussian", *, regularisation=0.0, metric=None, p=
     array([0.267, 0.933])
     """
     of = _metric(_metric_of(kernel, metric), x, None, p, w, V, VI, None, None)
+    if progress is not None and not callable(progress):
+        raise Unsupported(f"progress is {progress!r}, expected a function of (iteration, residual)")
     return KernelSolution(*_core.kernel_solve(of.x, y, out, kernel, hyperparameters or None, of.name, of.parameters, of.matrix,
                                               regularisation, _positive(tolerance, "tolerance"), _positive(iterations, "iterations"),
                                               -1 if rank == 0 else rank, progress, may_cancel, options(None, require, precision)))
@@ -327,6 +332,6 @@ def kernel_matrix_gradient(x, z=None, g=None, kernel="gaussian", *, metric=None,
         raise InvalidArgument("g is None, expected the gradient by the kernel matrix")
     name = _metric_of(kernel, metric)
     of = _metric(name, x, z, p, None, None, None, None, None)
-    names = [wrt] if isinstance(wrt, str) else list(wrt)
+    names = texts(wrt, "wrt")
     return KernelGradients(*_core.kernel_matrix_gradient(of.x, of.z, g, kernel, hyperparameters or None, of.name, of.parameters, points,
                                                          points and z is not None, names, epsilon, may_cancel))

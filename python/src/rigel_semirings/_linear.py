@@ -13,7 +13,7 @@ _ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 
 
 def _activation(name):
-    if name not in _ACTIVATIONS:
+    if not (name is None or isinstance(name, str)) or name not in _ACTIVATIONS:
         raise InvalidArgument(f"activation is {name!r}, expected None, 'relu', 'gelu', 'gelu_tanh' or 'silu'")
     return _ACTIVATIONS[name]
 
@@ -77,7 +77,7 @@ def linear_backward_weight(x, dy, dw=None, db=None, *, bias=True, tier="scalar",
     >>> dw, db
     (array([[3., 6.]], dtype=float32), array([3.], dtype=float32))
     """
-    x, dy = as_array(x), as_array(dy)
+    x, dy = as_array(x, "x"), as_array(dy, "dy")
     if len(x.shape) != 2 or len(dy.shape) != 2:
         raise InvalidArgument(f"x and dy have the shapes {tuple(x.shape)} and {tuple(dy.shape)}, expected single matrices")
 

@@ -5,7 +5,7 @@ import json
 from html import escape
 
 from . import _core
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, Unsupported
 
 
 class Explanation:
@@ -62,6 +62,8 @@ def explain(function, /, *args, **kwargs):
     >>> why.chosen in [kernel["name"] for kernel in rs.kernels()]
     True
     """
+    if not callable(function):
+        raise Unsupported(f"function is {function!r}, expected a function of this package")
     _core.begin_explaining()
     try:
         function(*args, **kwargs)

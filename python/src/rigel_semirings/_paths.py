@@ -4,7 +4,7 @@
 from . import _core
 from ._arrays import as_array, copy, require_mutable
 from ._errors import InvalidArgument
-from ._options import options
+from ._options import options, whole
 
 
 class ShortestPaths:
@@ -27,7 +27,7 @@ class ShortestPaths:
         if len(p.shape) != 2:
             raise InvalidArgument(f"predecessors have the shape {tuple(p.shape)}, expected those of one graph")
         for name, vertex in (("source", source), ("target", target)):
-            if not 0 <= vertex < p.shape[0]:
+            if not 0 <= whole(vertex, name) < p.shape[0]:
                 raise InvalidArgument(f"{name} is {vertex}, expected a vertex from 0 to {p.shape[0] - 1}")
         vertices = [int(target)]
         while vertices[-1] != source:
@@ -42,7 +42,7 @@ class ShortestPaths:
 
 
 def _closure(weights, semiring, out, predecessors, check, block, kernel, require, precision):
-    weights = as_array(weights)
+    weights = as_array(weights, "weights")
     require_mutable(out, "out")
     if out is not None and out is not weights:
         shape = tuple(getattr(out, "shape", ()))

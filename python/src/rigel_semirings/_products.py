@@ -6,7 +6,8 @@ from typing import NamedTuple
 from . import _core
 from ._arrays import type_code
 from ._errors import InvalidArgument
-from ._options import chosen, options
+from ._options import chosen, flag, options
+from ._ranges import of_call as ranges_of_call
 from ._semiring import epilogue_of_call, of_call
 from .epilogue import steps_of
 
@@ -27,7 +28,7 @@ def reduction(reducer, k, threshold, or_equal, exclude_self):
         raise InvalidArgument(f"k is {k}, expected a number for 'smallest' and 'largest', and for these alone; reducer is {reducer!r}")
     if (threshold is not None) != (code == 7):
         raise InvalidArgument(f"threshold is {threshold}, expected a number for 'count_below', and for it alone; reducer is {reducer!r}")
-    return code, k or 0, threshold or 0.0, or_equal, exclude_self
+    return code, k or 0, threshold or 0.0, flag(or_equal, "or_equal"), flag(exclude_self, "exclude_self")
 
 
 def contract(a, b, semiring="min_plus", *, epilogue=None, out=None, accumulate=False, parameters=None, dtype=None, accumulator=None,
@@ -88,8 +89,8 @@ def contract(a, b, semiring="min_plus", *, epilogue=None, out=None, accumulate=F
                           options(kernel, require, precision))
 
 
-def reduce(a, b, semiring="min_plus", reducer="minimum", *, k=None, threshold=None, or_equal=False, exclude_self=False, epilogue=None,
-           parameters=None, may_cancel=False, kernel=None, require=(), precision="automatic"):
+def reduce(a, b, semiring="min_plus", reducer="minimum", *, k=None, threshold=None, or_equal=False, exclude_self=False, ranges=None,
+           epilogue=None, parameters=None, may_cancel=False, kernel=None, require=(), precision="automatic"):
     """⊞_n of the scores s(…,m,n) = epilogue( ⊕_k A(…,m,k) ⊗ B(…,k,n) ) of each row m, without a matrix of scores.
 
     Parameters
@@ -100,6 +101,8 @@ def reduce(a, b, semiring="min_plus", reducer="minimum", *, k=None, threshold=No
         how many scores are below `threshold`, or with `or_equal` not above it.
     exclude_self : bool
         Leaves out n = m, of a set with itself.
+    ranges : Ranges
+        Which pairs (m, n) there are; by default all.
     kernel : a kernel of reductions by name
 
     Returns
@@ -119,4 +122,4 @@ def reduce(a, b, semiring="min_plus", reducer="minimum", *, k=None, threshold=No
     """
     of = reduction(reducer, k, threshold, or_equal, exclude_self)
     return Reduced(*_core.reduce(a, b, semiring, parameters, of, True, of[0] <= 4, may_cancel, steps_of(epilogue),
-                                 options(kernel, require, precision)))
+                                 ranges_of_call(ranges), options(kernel, require, precision)))

@@ -12,8 +12,9 @@ import re
 import types
 
 from . import _core
-from ._arrays import type_code
+from ._arrays import require_no_gradient, type_code
 from ._errors import InvalidArgument, Unsupported
+from ._options import number
 from .epilogue import steps_of
 
 # The texts of a semiring, and that of an epilogue; what each is over; and what some may read in addition: the summation index, a place in C.
@@ -155,6 +156,7 @@ def _lifted(value):
     if isinstance(value, Symbol):
         return value
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        require_no_gradient(value, "a number of a traced function")
         value = value.item()
     if isinstance(value, bool):
         return Symbol("true" if value else "false", (), True)
@@ -402,7 +404,7 @@ class _WithParameters:
         if name not in self._parameters:
             raise AttributeError(f"{type(self).__name__.lower()} {self._name!r} has no hyperparameter {name!r}, expected "
                                  f"{', '.join(self._parameters) or 'none'}")
-        self._parameters[name] = _value(name, value)
+        self._parameters[name] = float(number(value, name))
 
     def __dir__(self):
         return [*super().__dir__(), *self._texts, *self._parameters]
@@ -497,7 +499,7 @@ class Semiring(_WithParameters):
         set_(self, "_commutative", bool(commutative))
         set_(self, "_fields", fields)
         set_(self, "_result_type", result_type)
-        set_(self, "_parameters", {one: _value(one, value) for one, value in parameters.items()})
+        set_(self, "_parameters", {one: float(number(value, one)) for one, value in parameters.items()})
         set_(self, "_core", _core.Text(name, tuple(texts.values()), self._parameters, self._commutative, kinds, result_kind))
         try:
             self._core.check(type_code("float32", "dtype"))
@@ -593,7 +595,7 @@ class Epilogue(_WithParameters):
         set_ = object.__setattr__
         set_(self, "_texts", texts)
         set_(self, "_name", _name_of(name, body))
-        set_(self, "_parameters", {one: _value(one, value) for one, value in parameters.items()})
+        set_(self, "_parameters", {one: float(number(value, one)) for one, value in parameters.items()})
         set_(self, "_core", _core.TextEpilogue(self._name, texts["body"], self._parameters))
         code = type_code("float32", "dtype")
         try:
@@ -624,13 +626,6 @@ class Epilogue(_WithParameters):
 
 def _restored_epilogue(body, name, parameters):
     return Epilogue(body, name=name, **parameters)
-
-
-def _value(name, value):
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise Unsupported(f"{name} is {value!r}, expected a number") from None
 
 
 def semiring(function=None, /, *, add="x + y", identity="", step="", result="", name=None, commutative=False, fields=None, result_type=None):

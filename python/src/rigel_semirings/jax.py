@@ -404,7 +404,7 @@ def _matvec_call(call, x, z, v):
     of_x, of_z, of_v = _nowhere(x, "x"), _nowhere(z, "z"), _nowhere(v, "v")
     batch = _batch(x=x, z=z, v=v)
     _core.kernel_matvec(of_x, of_z, of_v, _result(x.shape[-2], v.shape[-1], CODES[dtype.name]), call.kernel, dict(call.hyperparameters) or None,
-                        call.metric, dict(call.parameters) or None, None, False, call.may_cancel, None)
+                        call.metric, dict(call.parameters) or None, None, False, call.may_cancel, None, None)
     return _call("kernel_matvec", [((*batch, x.shape[-2], v.shape[-1]), _float64_or_refused(dtype))], x, z, v, **call._asdict())[0]
 
 
@@ -498,7 +498,7 @@ def _nearest(call, x, z):
     batch = _batch(x=x, z=z)
     reducer = 4 if of.metric in _SIMILARITIES else 3
     _core.reduce_distances(of_x, of_z, of.metric, dict(of.parameters) or None, None, None, None,
-                           (reducer, call.k, 0.0, False, call.exclude_self), True, True, of.may_cancel, None, None)
+                           (reducer, call.k, 0.0, False, call.exclude_self), True, True, of.may_cancel, None, None, None)
     shape = (*batch, x.shape[-2], call.k)
     return _call("nearest", [(shape, _float64_or_refused(dtype)), (shape, index)], x, z, metric=of.metric, parameters=of.parameters,
                  may_cancel=of.may_cancel, reducer=reducer, k=call.k, exclude_self=call.exclude_self, options=of.options)

@@ -23,7 +23,7 @@ from ._arrays import CODES, NAMES
 from ._distances import _METRICS_OF_KERNELS, _SCIPY
 from ._errors import InvalidArgument, Unsupported
 from ._linear import _TIERS, _activation
-from ._options import chosen, options
+from ._options import chosen, options, text
 
 __all__ = ["Linear", "cdist", "contract", "kernel_matrix", "linear"]
 
@@ -131,10 +131,17 @@ def _pairs(names, values):
     return dict(zip(names, values, strict=True)) or None
 
 
+def _scalar(value, name):
+    """The argument, a number; raises for a tensor whose gradient would be lost."""
+    if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
+        raise Unsupported(f"{name} requires a gradient, which operators do not have by numbers, expected {name}.detach()")
+    return value
+
+
 def _flat(parameters):
     """A dict as an operator takes it: names, values."""
     parameters = parameters or {}
-    return list(parameters), [float(value) for value in parameters.values()]
+    return list(parameters), [float(_scalar(value, name)) for name, value in parameters.items()]
 
 
 def _summed(gradient, shape, dtype=None):
@@ -406,7 +413,7 @@ def cdist(x, z=None, metric="euclidean", *, p=None, may_cancel=False, kernel=Non
     >>> rt.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]), "cityblock")
     tensor([[7.]])
     """
-    return _cdist(x, x if z is None else z, _SCIPY.get(metric, metric), p, may_cancel, kernel, _required(require), precision)
+    return _cdist(x, x if z is None else z, _SCIPY.get(text(metric, "metric"), metric), _scalar(p, "p"), may_cancel, kernel, _required(require), precision)
 
 
 # ---- kernel matrices ----
@@ -555,8 +562,8 @@ def kernel_matrix(x, z=None, kernel="gaussian", *, metric=None, p=None, may_canc
     >>> rt.kernel_matrix(torch.tensor([[0.0], [2.0]]), kernel="laplace", length=2.0)[0, 1]
     tensor(0.3679)
     """
-    metric = _METRICS_OF_KERNELS.get(kernel, "euclidean") if metric is None else _SCIPY.get(metric, metric)
-    return _kernel_matrix(x, x if z is None else z, kernel, *_flat(hyperparameters), metric, p, may_cancel, precision)
+    metric = _METRICS_OF_KERNELS.get(text(kernel, "kernel"), "euclidean") if metric is None else _SCIPY.get(text(metric, "metric"), metric)
+    return _kernel_matrix(x, x if z is None else z, kernel, *_flat(hyperparameters), metric, _scalar(p, "p"), may_cancel, precision)
 
 
 # ---- the linear layer ----

@@ -7,7 +7,7 @@ from .._errors import InvalidArgument
 
 def matrices(array, name):
     """An array of shape (L, rows, columns) of one of two or three dimensions."""
-    array = as_array(array)
+    array = as_array(array, name)
     if len(array.shape) not in (2, 3):
         raise InvalidArgument(f"{name} has the shape {tuple(array.shape)}, expected two dimensions, or three with a batch")
     return array if len(array.shape) == 3 else array.reshape(1, *array.shape)

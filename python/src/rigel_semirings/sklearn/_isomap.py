@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from .. import assign, eigh, nearest, shortest_paths
-from ._points import checked, metric_arguments, require_integer
+from ._points import checked, in_one_type, metric_arguments, require_integer
 
 
 def _joined(arcs, X, metric):
@@ -96,7 +96,7 @@ class Isomap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Coordinates of other points, whose paths begin at their nearest neighbours."""
         check_is_fitted(self)
         X = checked(self, X)
-        found = nearest(X, self._points.astype(X.dtype, copy=False), self.n_neighbors, **metric_arguments(self.metric, self.p))
+        found = nearest(*in_one_type(X, self._points), self.n_neighbors, **metric_arguments(self.metric, self.p))
         lengths = np.full((X.shape[0], self._points.shape[0]), np.inf)
         for i in range(self.n_neighbors):
             np.minimum(lengths, found.distances[:, i, None] + self.dist_matrix_[found.indices[:, i]], out=lengths)

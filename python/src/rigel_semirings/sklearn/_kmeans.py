@@ -7,7 +7,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .. import assign, cdist, kmeans
-from ._points import checked, require_integer, require_number
+from ._points import checked, in_one_type, require_integer, require_number
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -80,8 +80,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _checked(self, X):
         check_is_fitted(self)
-        X = checked(self, X)
-        return X, self.cluster_centers_.astype(X.dtype, copy=False)
+        return in_one_type(checked(self, X), self.cluster_centers_)
 
     def predict(self, X):
         """The nearest centre of each row."""

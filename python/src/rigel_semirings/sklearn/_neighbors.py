@@ -7,7 +7,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import nearest
-from ._points import FLOATS, checked, checked_with_targets, metric_arguments, require_integer
+from ._points import FLOATS, checked, checked_with_targets, in_one_type, metric_arguments, require_integer
 
 
 class _Neighbors(BaseEstimator):
@@ -43,8 +43,7 @@ class _Neighbors(BaseEstimator):
         if k > there:
             raise ValueError(f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {k}, n_samples_fit = {self.n_samples_fit_}, "
                              f"n_samples = {X.shape[0]}")
-        points = self._points.astype(X.dtype, copy=False)
-        found = nearest(X, points, k, exclude_self=is_self, **metric_arguments(self.metric, self.p))
+        found = nearest(*in_one_type(X, self._points), k, exclude_self=is_self, **metric_arguments(self.metric, self.p))
         return (found.distances, found.indices) if return_distance else found.indices
 
     def kneighbors_graph(self, X=None, n_neighbors=None, mode="connectivity"):

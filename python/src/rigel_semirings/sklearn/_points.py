@@ -20,6 +20,12 @@ def checked_with_targets(estimator, X, y, *, least=1):
     return X, np.asarray(y, dtype="float64")
 
 
+def in_one_type(X, points):
+    """Both in the wider of their types."""
+    dtype = np.result_type(X, points)
+    return X.astype(dtype, copy=False), points.astype(dtype, copy=False)
+
+
 def require_integer(value, name, least=1):
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise ValueError(f"{name} is {value!r}, expected an integer, {least} or more")
