@@ -139,7 +139,7 @@ def on_host(array, name):
 
 def last(array):
     """The last element of an array of integers, once it is computed."""
-    return int(on_host(array[-1:])[0])
+    return int(on_host(array[-1:], "offsets")[0])
 
 
 def moved(array, like):
