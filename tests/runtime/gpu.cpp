@@ -401,13 +401,19 @@ TEST_CASE_TEMPLATE("text: kernels for a few rows and for slices of K say what th
   const auto without =
       support::caught([&] { texts::contract<Exec>(plain, a, b, c, e, rigel::ContractOptions{.kernel = split}); });
   CHECK(without.lacks({"the epilogue is from text"}) == "");
-  CHECK(texts::kernel_of<Exec>(with_result, "split_k").empty());
-  // Minima have the bits of one chain, sums of floats do not.
-  const auto promises = [](const Semiring& s) {
-    for (const auto& kernel : s.kernels(rigel::detail::space_of<Exec>))
-      if (kernel.info.variant == "split_k") return kernel.info.promises;
-    return rigel::Promise::none;
-  };
-  CHECK(covers(promises(minimum), rigel::Promise::reference_bits));
-  CHECK(!covers(promises(plain), rigel::Promise::reference_bits));
+  const auto short_k = support::caught([&] {
+    texts::contract<Exec>(plain, a, b, c, rigel::ContractOptions{.kernel = texts::kernel_of<Exec>(plain, "small_split_k")});
+  });
+  CHECK(short_k.lacks({"K is too short for several slices"}) == "");
+  for (const char* variant : {"split_k", "small_split_k"}) {
+    CHECK(texts::kernel_of<Exec>(with_result, variant).empty());
+    // Minima have the bits of one chain, sums of floats do not.
+    const auto promises = [&](const Semiring& s) {
+      for (const auto& kernel : s.kernels(rigel::detail::space_of<Exec>))
+        if (kernel.info.variant == variant) return kernel.info.promises;
+      return rigel::Promise::none;
+    };
+    CHECK(covers(promises(minimum), rigel::Promise::reference_bits));
+    CHECK(!covers(promises(plain), rigel::Promise::reference_bits));
+  }
 }
