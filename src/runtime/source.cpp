@@ -240,6 +240,8 @@ std::string source_on_gpu(const Parsed& parsed, const std::string& begin) {
   s += inlined + type + " rigel_text_step_" + count + "(" + type +
        " x, A a, A b, long k, const A* parameters) noexcept {\n" + "  return " +
        passed("step(" + x + ", a, b, k, parameters)") + ";\n}\n";
+  if (is_number)
+    s += inlined + "A rigel_text_add_1(A x, A y, const A* parameters) noexcept { return add(x, y, parameters); }\n";
   s += inlined + "A rigel_text_result_" + count + "(" + type + " x, const A* parameters) noexcept {\n" +
        "  return __builtin_bit_cast(A, result(" + x + ", parameters));\n}\n";
   return s + "}\n";

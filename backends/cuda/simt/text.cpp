@@ -341,7 +341,7 @@ Kernel<Contraction> text_skinny_kernel() {
 // split_kernel() with the tile of the text. Kernels of compiled semirings with the text's ⊕ join slices: they need no code of the text.
 
 template <class S>
-inline constexpr bool has_text_split = !has_fields<S> && sizeof(typename S::element) >= 4;
+inline constexpr bool has_text_split = has_text_slices<S> && sizeof(typename S::element) >= 4;
 
 template <class S>
 Status text_split_supports(const Kernel<Contraction>& kernel, const Contraction& p) {
@@ -457,6 +457,56 @@ Kernel<Contraction> text_small_split_kernel() {
   return k;
 }
 
+// narrow_split_k_kernel(), whose threads join what they have of an output by the text's ⊕.
+
+Status text_narrow_split_fits(const Contraction& p) { return split_k_fits(p); }
+
+template <class S>
+double text_narrow_split_cost(const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
+  const auto [shape, seconds] = costs::split_k_choice(p, semiring_facts<S>, split_k_threads<S>());
+  plan.keep(shape);
+  return seconds;
+}
+
+template <class S>
+void text_narrow_split_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan,
+                           const Workspace& workspace) {
+  auto shape = plan.get<SplitKShape>();
+  with_finish<S>(p, [&]<class Finish>() {
+    constexpr int rows = SplitK<S>::rows;
+    const cuda::Launches launches(p, kernel.info.name);
+    const void* const function = state_of(kernel).function(text_need<S, TextNarrowSplit<Finish>>, p);
+    auto arguments = text_arguments<S, Finish>(kernel, p, workspace);
+    if (shape.swapped) exchange_operands(arguments);
+    std::int64_t x = (arguments.m + rows - 1) / rows, y = blocks_of(arguments.n, shape.columns);
+    if (shape.flipped) std::swap(x, y);
+    const int joined = std::clamp(5 - (shape.k_first ? 0 : shape.columns), 0, shape.parts);
+    const std::size_t bytes = sizeof(typename S::accumulator) * rows << (shape.columns + shape.parts - joined);
+    void* list[] = {&shape, &arguments};
+    cuda::for_each_launch(p.batch, cuda::max_grid_yz, [&](std::int64_t l, std::int64_t batches) {
+      cuda::for_each_launch(y, cuda::max_grid_yz, [&](std::int64_t first, std::int64_t count) {
+        shape.first_batch = static_cast<unsigned>(l);
+        shape.first_y = static_cast<unsigned>(first);
+        launches(function, dim3(static_cast<unsigned>(x), static_cast<unsigned>(count), static_cast<unsigned>(batches)),
+                 1 << shape.threads(), bytes, list);
+      });
+    });
+  });
+}
+
+template <class S>
+Kernel<Contraction> text_narrow_split_kernel() {
+  Kernel<Contraction> k;
+  k.info = tile_info<S, SmallTile<S>>("narrow_split_k");
+  k.info.tile = {SplitK<S>::rows, 16, SplitK<S>::depth << 5};  // one of its shapes
+  k.info.stages = 1;
+  k.info.threads = k.info.shared_memory = 0;
+  k.supports = text_supports<text_narrow_split_fits>;
+  k.cost = text_narrow_split_cost<S>;
+  k.run = text_narrow_split_run<S>;
+  return k;
+}
+
 template <class S>
 std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts, const detail::TextCompiler& compile) {
   const auto state = std::make_shared<TextState>(facts, compile, text_layout<typename S::element>);
@@ -489,14 +539,17 @@ std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts,
   add(text_narrow_kernel<S>(), {});
   add(text_small_kernel<S>(), {});
   if constexpr (has_text_skinny<S>) add(text_skinny_kernel<S>(), {});
-  const auto add_slices = [&](Kernel<Contraction> k, const auto& workspace) {
+  const auto add_slices = [&](Kernel<Contraction> k, decltype(k.workspace) workspace = nullptr) {
     if (facts.join == detail::TextJoin::none) return;
     add(std::move(k), {});
-    list.back().workspace = workspace;
+    if (workspace) list.back().workspace = workspace;
     if (facts.join == detail::TextJoin::sum && !std::is_integral_v<typename S::element>) set_own_bits(list.back().info);
   };
   if constexpr (has_text_split<S>) add_slices(text_split_kernel<S>(), text_split_workspace<S>);
-  if constexpr (!has_fields<S>) add_slices(text_small_split_kernel<S>(), text_small_split_workspace<S>);
+  if constexpr (has_text_slices<S>) {
+    add_slices(text_small_split_kernel<S>(), text_small_split_workspace<S>);
+    add_slices(text_narrow_split_kernel<S>());
+  }
   return list;
 }
 
