@@ -51,7 +51,7 @@ auto with_points(const Exec& exec, const X& x, const Z& z, const M& metric, cons
         p.set_contraction(std::move(distances.distances));
         if (check_programs) check_programs(p);
         set_instantiated<Exec>(p);
-        set_monoid<Exec, R, Score>(p);
+        set_monoid<Exec, Score>(p, reducer);
         return use(std::move(p), pass);
       },
       function,

@@ -284,7 +284,7 @@ auto with_reduction(const Exec& exec, const SemiringOrView& semiring, const A& a
       p.set_contraction(contraction_on<Score>(exec, semiring, std::move(of_a), std::move(of_b), scores, functor, {},
                                               options_of_scores(options), "reduce"));
       set_scores<Exec, S>(p, epilogue, functor);
-      set_monoid<Exec, R, Score>(p);
+      set_monoid<Exec, Score>(p, reducer);
       return use(p);
     });
   }

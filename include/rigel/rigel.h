@@ -121,6 +121,14 @@ typedef struct rigel_parameter {
   double value;
 } rigel_parameter;
 
+/* Values of a hyperparameter of a semiring or an epilogue from text that are in memory, from which kernels read them when they run, so that a
+ * replayed graph sees new ones: a matrix of 1 x 1 for each matrix of C, or one for all. Their type is that of the sums (of several fields: of
+ * a number as accumulator), of an epilogue the wider one of args.argument and args.result, f32 of 16 bits. */
+typedef struct rigel_parameter_view {
+  const char* name;
+  rigel_matrix matrix;
+} rigel_parameter_view;
+
 /* ---- epilogues --------------------------------------------------------------------------------------------------------- */
 
 /* What a step makes of a value v with its parameters x and y. */
@@ -292,6 +300,10 @@ typedef struct rigel_contract_args {
   const rigel_epilogue* epilogue_from_text; /* of a semiring from text or of plus_times, and `epilogue` is empty; else NULL */
   const rigel_parameter* epilogue_parameters; /* its hyperparameters; those that are not named have their values in it */
   int32_t epilogue_parameters_count;
+  int32_t parameter_views_count;
+  const rigel_parameter_view* parameter_views; /* hyperparameters of from_text that are in memory */
+  const rigel_parameter_view* epilogue_parameter_views; /* those of epilogue_from_text */
+  int32_t epilogue_parameter_views_count;
   int32_t reserved;
 } rigel_contract_args;
 

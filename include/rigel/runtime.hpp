@@ -117,6 +117,8 @@ class Semiring {
   void set(std::string_view name, const View& view) {
     set_view(name, rigel::detail::scalar_of_value<typename View::non_const_value_type>(), detail::text_view(view));
   }
+  /// The same of memory with elements of a type.
+  void set_view(std::string_view name, Scalar type, rigel::detail::TextView view);
   /// The number that a hyperparameter is, now.
   double get(std::string_view name) const;
   std::vector<std::string> hyperparameters() const;
@@ -149,7 +151,6 @@ class Semiring {
  private:
   friend void detail::set_semiring(Contraction&, const Semiring&);
   friend Verification detail::verify(const Semiring&, unsigned);
-  void set_view(std::string_view name, Scalar type, rigel::detail::TextView view);
   std::shared_ptr<Program> program_;
   rigel::detail::TextValues values_;  // numbers of the accumulator's type
 };
@@ -180,6 +181,7 @@ class Epilogue {
   void set(std::string_view name, const View& view) {
     set_view(name, rigel::detail::scalar_of_value<typename View::non_const_value_type>(), detail::text_view(view));
   }
+  void set_view(std::string_view name, Scalar type, rigel::detail::TextView view);
   double get(std::string_view name) const;
   std::vector<std::string> hyperparameters() const;
 
@@ -213,7 +215,6 @@ class Epilogue {
  private:
   friend struct detail::EpilogueCall;
   void compile_products(const Execution& execution, Scalar element) const;
-  void set_view(std::string_view name, Scalar type, rigel::detail::TextView view);
   std::shared_ptr<Program> program_;
   rigel::detail::TextValues values_;
 };

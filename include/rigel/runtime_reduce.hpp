@@ -35,7 +35,8 @@ auto with_reduction(const Exec& exec, const Semiring& semiring, const A& a, cons
                     const I& indices, const E& epilogue, const ReduceOptions& options, const Use& use) {
   namespace own = rigel::detail;
   own::check_reducer<Exec, R, V, I>();
-  static_assert(R::kind != Reducer::monoid, "reduce: a monoid of yours takes scores of a semiring that the compiler knows");
+  static_assert(
+      !requires { reducer.functor; }, "reduce: a functor of yours takes scores of a semiring that the compiler knows");
   Reduction p;
   p.function = "reduce";
   own::set_reducer(exec, p, reducer, options);
@@ -54,6 +55,7 @@ auto with_reduction(const Exec& exec, const Semiring& semiring, const A& a, cons
     p.epilogue_object = &call.emplace(epilogue, p.execution.space, semiring.result(), p.scores, "reduce").text;
   // Objects of a view are found by places in the whole, so semiring_bytes stays 0.
   own::set_instantiated<Exec>(p);
+  own::set_monoid<Exec, float>(p, reducer);
   return use(p);
 }
 
@@ -66,7 +68,7 @@ concept TextEpilogueOrProgram = std::is_same_v<E, Epilogue> || std::is_same_v<E,
 namespace rigel {
 
 /// reduce() with scores of a semiring from text. `epilogue` is one of the closed set or one from text, which then makes scores of f32, f64, i32
-/// or i64. Any reducer but reducer::of(monoid). Throws as reduce() and as contract() with a semiring from text do.
+/// or i64. Any reducer but a functor of yours, reducer::monoid. Throws as reduce() and as contract() with a semiring from text do.
 template <class Exec, class A, class B, class R, class V, class I, runtime::detail::TextEpilogueOrProgram E>
 void reduce(const Exec& exec, const runtime::Semiring& semiring, const A& a, const B& b, const R& reducer, const V& values,
             const I& indices, const E& epilogue, const ReduceOptions& options = {}) {

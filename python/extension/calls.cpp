@@ -46,15 +46,21 @@ const char* text_of(nb::handle text, const char* name) {
   return utf8;
 }
 
-Parameters::Parameters(nb::handle given) {
-  if (given.is_none()) return;
+nb::dict dict_of_parameters(nb::handle given) {
+  if (given.is_none()) return {};
   if (!PyDict_Check(given.ptr()))
     raise(RIGEL_UNSUPPORTED,
           std::string("parameters are ") + nb::repr(given).c_str() + ", expected a dict of names and numbers");
-  for (const auto [name, value] : nb::borrow<nb::dict>(given)) {
-    names_.emplace_back(text_of(name, "the name of a parameter"));
-    list_.push_back({names_.back().c_str(), number_of<double>(value, names_.back().c_str())});
-  }
+  return nb::borrow<nb::dict>(given);
+}
+
+Parameters::Parameters(nb::handle given) {
+  for (const auto [name, value] : dict_of_parameters(given)) add(name, value);
+}
+
+void Parameters::add(nb::handle name, nb::handle value) {
+  names_.emplace_back(text_of(name, "the name of a parameter"));
+  list_.push_back({names_.back().c_str(), number_of<double>(value, names_.back().c_str())});
 }
 
 rigel_options options_of(nb::handle given) {

@@ -29,10 +29,15 @@ T number_of(nb::handle given, const char* name) {
             (is_out_of_range ? " from " + std::to_string(Limits::min()) + " to " + std::to_string(Limits::max()) : ""));
 }
 
+/// The dict that a call has of parameters, an empty one for None.
+nb::dict dict_of_parameters(nb::handle given);
+
 /// Names and numbers, from a dict or None, for as long as this lives.
 class Parameters {
  public:
+  Parameters() = default;
   explicit Parameters(nb::handle given);
+  void add(nb::handle name, nb::handle value);
   const rigel_parameter* data() const { return list_.empty() ? nullptr : list_.data(); }
   std::int32_t count() const { return static_cast<std::int32_t>(list_.size()); }
 

@@ -55,12 +55,31 @@ rigel_type type_of_results(const rigel_contract_args& args, Handle semiring, rig
   return type;
 }
 
+// What texts read in memory, of the part of the batch that a call is at.
+void set_views(rigel_contract_args& args, TextParameters& hyperparameters, std::optional<TextEpilogueCall>& epilogue) {
+  const auto views = hyperparameters.views();
+  args.parameter_views = views.data();
+  args.parameter_views_count = static_cast<std::int32_t>(views.size());
+  if (!epilogue) return;
+  const auto of_epilogue = epilogue->parameters().views();
+  args.epilogue_parameter_views = of_epilogue.data();
+  args.epilogue_parameter_views_count = static_cast<std::int32_t>(of_epilogue.size());
+}
+
 nb::object contract(Handle a, Handle b, Handle out, Handle semiring, Handle parameters, rigel_type accumulator,
                     Flag accumulate, Flag may_cancel, Handle epilogue, rigel_type type, Handle options) {
   std::optional<TextEpilogueCall> from_text;
   if (TextEpilogueCall::is(epilogue)) from_text.emplace(epilogue);
-  Factors f(a, b, parameters, from_text ? Handle(Py_None) : epilogue);
+  const Handle none(Py_None);
+  Factors f(a, b, is_text(semiring) ? none : parameters, from_text ? none : epilogue);
   auto args = f.args<rigel_contract_args>(may_cancel, options);
+  TextParameters hyperparameters(is_text(semiring) ? parameters : none);
+  hyperparameters.broadcast(f.batch);
+  if (from_text) from_text->parameters().broadcast(f.batch);
+  if (is_text(semiring)) {
+    args.parameters = hyperparameters.numbers().data();
+    args.parameters_count = hyperparameters.numbers().count();
+  }
   set_semiring(args, semiring, f.a.type);
   args.accumulator = accumulator;
   args.accumulate = accumulate;
@@ -71,10 +90,13 @@ nb::object contract(Handle a, Handle b, Handle out, Handle semiring, Handle para
   Matrices matrices(f.batch);
   const rigel_matrix *of_a = matrices.add(f.a), *of_b = matrices.add(f.b), *of_c = matrices.add(c.array());
   f.epilogue.add_to(matrices);
+  hyperparameters.add_to(matrices);
+  if (from_text) from_text->parameters().add_to(matrices);
   perform(
       matrices, args.options,
       [&](auto function, rigel_handle* h, auto... more) {
         f.epilogue.set(args.epilogue);
+        set_views(args, hyperparameters, from_text);
         return function(h, &args, of_a, of_b, of_c, more...);
       },
       rigel_contract, rigel_contract_workspace_size, rigel_explain_contract);

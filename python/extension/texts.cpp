@@ -162,14 +162,41 @@ nb::tuple statistics() {
 }  // namespace
 
 void set_semiring(rigel_contract_args& args, nb::handle given, rigel_type type) {
-  if (nb::isinstance<Text>(given))
+  if (is_text(given))
     args.from_text = nb::cast<Text&>(given).of(type);
   else
     args.semiring = text_of(given, "semiring");
 }
 
+bool is_text(nb::handle given) { return nb::isinstance<Text>(given); }
+
+TextParameters::TextParameters(nb::handle given) {
+  for (const auto [name, value] : dict_of_parameters(given)) {
+    if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr()) || !nb::hasattr(value, "__dlpack__")) {
+      numbers_.add(name, value);
+      continue;
+    }
+    names_.emplace_back(text_of(name, "the name of a parameter"));
+    arrays_.push_back(input(value, names_.back().c_str(), 0));
+  }
+}
+
+void TextParameters::broadcast(Batch& batch) const {
+  for (const Array& array : arrays_) batch.broadcast(array, array.name, 0);
+}
+
+void TextParameters::add_to(Matrices& matrices) {
+  for (const Array& array : arrays_) matrices_.push_back(matrices.add(array, 0));
+}
+
+std::span<const rigel_parameter_view> TextParameters::views() {
+  views_.clear();
+  for (std::size_t i = 0; i < matrices_.size(); ++i) views_.push_back({names_[i].c_str(), *matrices_[i]});
+  return views_;
+}
+
 rigel_type text_result_type(nb::handle given, rigel_type element) {
-  return nb::isinstance<Text>(given) ? nb::cast<Text&>(given).result(element) : 0;
+  return is_text(given) ? nb::cast<Text&>(given).result(element) : 0;
 }
 
 bool TextEpilogueCall::is(nb::handle given) {
@@ -179,8 +206,8 @@ TextEpilogueCall::TextEpilogueCall(nb::handle given) : epilogue_(nb::borrow(give
 
 void TextEpilogueCall::set(rigel_contract_args& args, rigel_type argument, rigel_type out) const {
   args.epilogue_from_text = nb::cast<TextEpilogue&>(epilogue_).of(number_type(argument), out);
-  args.epilogue_parameters = parameters_.data();
-  args.epilogue_parameters_count = parameters_.count();
+  args.epilogue_parameters = parameters_.numbers().data();
+  args.epilogue_parameters_count = parameters_.numbers().count();
 }
 
 void define_texts(nb::module_& m) {

@@ -155,6 +155,20 @@ def test_what_the_package_makes_of_arrays_of_cupy(cupy):
     np.testing.assert_array_equal(counts.array, rs.cdist(x, metric="canberra"))
 
 
+def test_hyperparameters_in_arrays_of_cupy(log, cupy, compiles):
+    cupy.stream.ptr = 80
+    p, many = np.array([1.0, 2.0, 4.0]), np.arange(6.0).reshape(2, 3)
+    s = rs.Semiring("a * b * p", "x + y", p=cupy.ndarray(p[::-1], 3))
+    a, b = cupy.ndarray(x, 3), cupy.ndarray(z.T, 3)
+    np.testing.assert_array_equal(rs.contract(a, b, s).array, p[::-1, None, None] * (x @ z.T))
+    e = rs.Epilogue("x + q", q=cupy.ndarray(many[:, ::-2], 3))
+    np.testing.assert_array_equal(rs.contract(a, b, "plus_times", epilogue=e).array, x @ z.T + many[:, ::-2, None, None])
+    assert log() == "create 3:80;"  # asynchronous
+    s.p = FakeOfNamespace(p, 3)
+    rs.contract(a, b, s)
+    assert log().endswith("wait 3:0;wait 3:80;")
+
+
 def test_arrays_of_two_libraries(log, cupy):
     rs.cdist(cupy.ndarray(x, 3), FakeOfNamespace(z, 3))
     assert log() == "wait 3:0;wait 3:77;"

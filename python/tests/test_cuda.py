@@ -101,6 +101,68 @@ def test_epilogue_from_text(torch, compiles, dtype):
         rs.contract(a, b, "min_plus", epilogue=e)
 
 
+@pytest.mark.parametrize("dtype, sums", [("float32", "float32"), ("float64", "float64"), ("bfloat16", "float32"), ("int32", "int32")])
+def test_hyperparameters_in_tensors(torch, compiles, dtype, sums):
+    a, b = (torch.randint(0, 4, shape, device="cuda").to(getattr(torch, dtype)) for shape in ((2, 3, 64, 40), (40, 32)))
+    product = a.cpu().double() @ b.cpu().double()
+    p, q = torch.ones(2, 3, dtype=getattr(torch, sums), device="cuda"), torch.ones((), dtype=getattr(torch, sums), device="cuda")
+    s = rs.Semiring("a * b * p", "x + y", p=p, commutative=True)
+    e = rs.Epilogue("x * p + q + m", p=p, q=q)
+    before = None
+    for values in (torch.arange(6), torch.arange(6).flip(0) - 3):
+        p.copy_(values.view(2, 3))  # on the stream
+        q.fill_(int(values[1]))
+        own = values.view(2, 3, 1, 1)
+        torch.testing.assert_close(rs.contract(a, b, s).cpu().double(), product * own, rtol=2**-8 if dtype == "bfloat16" else 0, atol=0)
+        for semiring in ("plus_times", rs.Semiring("a * b", "x + y")):
+            c = rs.contract(a, b, semiring, epilogue=e, dtype=dtype if dtype != "bfloat16" else "float32")
+            expected = product * own + values[1] + torch.arange(64)[:, None]
+            torch.testing.assert_close(c.cpu().double(), expected, rtol=0, atol=0)
+        after = {**rs.Semiring.statistics(), "from_memory": 0}
+        assert before in (None, after)
+        before = after
+    one = rs.contract(a, b, s, parameters={"p": p[1, 2]})
+    torch.testing.assert_close(one.cpu().double(), product * int(p[1, 2]), rtol=2**-8 if dtype == "bfloat16" else 0, atol=0)
+    with pytest.raises(ValueError, match="p is on the host and a on CUDA device 0, expected all arrays on one device"):
+        rs.contract(a, b, s, parameters={"p": p.cpu()})
+    with pytest.raises(ValueError, match="hyperparameter 'p' of 'text' holds elements of type i64, expected"):
+        rs.contract(a, b, s, parameters={"p": p.long()})
+    with pytest.raises(ValueError, match=r"p of shape \(4,\) does not broadcast with the batch \(2, 3\)"):
+        rs.contract(a, b, s, parameters={"p": p.new_ones(4)})
+
+
+def test_hyperparameters_of_graphs(torch, compiles):
+    a, b, p, q = on_gpu(torch, 3, 64, 48), on_gpu(torch, 48, 32), on_gpu(torch, 3), on_gpu(torch, ())
+    s = rs.Semiring("max(a * p, b)", "x + y", p=p)
+    e = rs.Epilogue("x > q ? x : q * x", q=q)
+    calls = [lambda: rs.contract(a, b, s, epilogue=e), lambda: rs.contract(a, b, "plus_times", epilogue=e), lambda: rs.contract(a, b, s)]
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for call in calls:
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = [call() for call in calls]
+    for value in (0.5, 30.0):
+        p.copy_(on_gpu(torch, 3))
+        q.fill_(value)
+        graph.replay()
+        for result, call in zip(results, calls, strict=True):
+            torch.testing.assert_close(result, call(), rtol=0, atol=0)
+        expected = torch.maximum(a[..., None] * p[:, None, None, None], b).double().sum(-2)
+        torch.testing.assert_close(results[2].double(), expected, rtol=1e-5, atol=0)  # 48 terms that are not negative
+
+
+def test_hyperparameters_of_cupy(cupy, compiles):
+    a, b, p = cupy.random.random((3, 20, 30)), cupy.random.random((30, 10)), cupy.arange(6.0)
+    for own in (p[:3], p[::-2], p[1:2], p[2]):
+        c = rs.contract(a, b, rs.Semiring("a * b * p", "x + y", p=own))
+        assert isinstance(c, cupy.ndarray)
+        np.testing.assert_allclose(c.get(), (a.get() @ b.get()) * own.get().reshape(-1, 1, 1), rtol=1e-13)
+
+
 def test_out_and_epilogues(torch):
     a, b, bias = on_gpu(torch, 40, 30), on_gpu(torch, 30, 20), on_gpu(torch, 20)
     out = torch.zeros(40, 20, device="cuda")

@@ -44,6 +44,12 @@ def test_arrays_on_several_devices():
         rs.linear_forward(x.astype("float32"), Fake(x.astype("float32")))
     with pytest.raises(ValueError, match="an array of the epilogue is on CUDA device 2 and x on the host"):
         rs.cdist(x, epilogue=rs.epilogue.add(Fake(np.ones((2, 2)), 2)))
+    with pytest.raises(ValueError, match="p is on CUDA device 1 and a on the host, expected all arrays on one device"):
+        rs.contract(x, x.T, rs.Semiring("a * b * p", p=Fake(np.ones(()), 1)))
+    with pytest.raises(ValueError, match="q is on CUDA device 0 and a on the host, expected all arrays on one device"):
+        rs.contract(x, x.T, "plus_times", epilogue=rs.Epilogue("x * q", q=Fake(np.ones(1))))
+    with pytest.raises(ValueError, match="p is on the host and a on CUDA device 0, expected all arrays on one device"):
+        rs.contract(Fake(x), Fake(x.T.copy()), rs.Semiring("a * b * p", p=np.ones(())), out=Fake(np.zeros((2, 2))))
 
 
 def test_other_devices():

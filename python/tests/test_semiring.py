@@ -247,6 +247,92 @@ def test_threads(compiles, rng):
             np.testing.assert_array_equal(c, w * one)
 
 
+# ---- hyperparameters in arrays ----
+
+
+def test_arrays_of_a_batch(compiles, rng):
+    a, b = rng.random((3, 4, 6)), rng.random((6, 5))
+    s = Semiring("w * abs(a - b) + shift", "max(x, y)", w=np.array([1.0, 2.0, 4.0]), shift=0)
+    base = scores(a, b, lambda x, y: abs(x - y), np.max)
+    c = rs.contract(a, b, s)
+    np.testing.assert_array_equal(c, base * np.array([1.0, 2.0, 4.0])[:, None, None])
+    before = Semiring.statistics()
+    w, shift = s.w, np.array(0.0)
+    s.shift = shift
+    w[:] = (8.0, 0.5, 16.0)  # the arrays are read at each call
+    shift[...] = 2.0
+    np.testing.assert_array_equal(rs.contract(a, b, s), base * w[:, None, None] + 2)
+    np.testing.assert_array_equal(rs.contract(a, b, s, parameters={"shift": np.array([0.0, 4.0, 0.0])}),
+                                  base * w[:, None, None] + np.array([0.0, 4.0, 0.0])[:, None, None])
+    s.w = 2
+    np.testing.assert_array_equal(rs.contract(a, b, s), base * 2 + 2)
+    np.testing.assert_array_equal(rs.contract(a[0], b, s, parameters={"w": w[::-1]}), base[0] * w[::-1, None, None] + 2)  # which makes the batch
+    assert Semiring.statistics() == before
+    for other in (copy.copy(s), pickle.loads(pickle.dumps(s))):
+        np.testing.assert_array_equal(rs.contract(a, b, other), base * 2 + 2)
+    assert s.parameters == {"w": 2.0, "shift": shift} and copy.copy(s).shift is shift
+
+
+@pytest.mark.parametrize("dtype, sums", [("float32", "float32"), ("float64", "float64"), ("float16", "float32"), ("int32", "int32"), ("int64", "int64")])
+def test_arrays_of_any_shape(compiles, rng, dtype, sums):
+    a, b = rng.integers(0, 4, (2, 3, 4, 6)).astype(dtype), rng.integers(0, 4, (3, 6, 5)).astype(dtype)
+    product = a.astype("int64") @ b.astype("int64")
+    s = Semiring("a * b * p", "x + y", p=1)
+    many = np.arange(-36, 36).astype(sums).reshape(2, 3, 12)
+    for p in (many[:, :, 3], many[::-1, ::-1, 5], many[:, :1, 2], many[0, :, 7], many[0, ::-1, 1], many[1, 2, 4:5], many[1, 2, 4].reshape(())):
+        expected = product * (p[..., None, None] if p.ndim else p)
+        np.testing.assert_array_equal(rs.contract(a, b, s, parameters={"p": p}), expected)
+        e = rs.Epilogue("x * p + m", p=p)
+        for semiring in ("plus_times", Semiring("a * b", "x + y")):
+            np.testing.assert_array_equal(rs.contract(a, b, semiring, epilogue=e), expected + np.arange(4)[:, None])
+
+
+def test_arrays_of_fields_and_of_torch(compiles, rng, torch):
+    a, b = rng.integers(0, 50, (2, 6, 9)).astype("float32"), rng.integers(0, 50, (9, 5)).astype("float32")
+    nearest = Semiring("{abs(a - p * b), k}", "y.value < x.value ? y : x", p=torch.tensor([1.0, 3.0]), **NEAREST)
+    c = rs.contract(torch.from_numpy(a), torch.from_numpy(b), nearest)
+    expected = np.argmin(abs(a[..., :, None] - np.array([1, 3])[:, None, None, None] * b), axis=-2)
+    np.testing.assert_array_equal(c, expected)
+    np.testing.assert_array_equal(rs.contract(a, b, nearest), expected)  # arrays of two libraries
+    nearest.p.fill_(3.0)
+    np.testing.assert_array_equal(rs.contract(a, b, nearest)[1], expected[1])
+    nearest.p.requires_grad_()
+    with pytest.raises(rs.Unsupported, match="p requires a gradient, which this call does not record"):
+        rs.contract(a, b, nearest)
+
+
+def test_arrays_that_a_call_keeps(compiles):
+    s = Semiring("a * b * p", "x + y", p=np.full(3, 2.0))  # no other name holds the array
+    filler = [np.full(3, -1.0) for _ in range(100)]
+    assert (rs.contract(np.ones((3, 2, 2)), np.ones((2, 2)), s) == 4).all() and filler
+
+
+def test_refused_arrays(compiles):
+    a, b = np.ones((2, 3, 4), "float32"), np.ones((4, 5), "float32")
+    s, e = Semiring("a * b * p", "x + y", p=1.0, name="mine"), rs.Epilogue("x * q", q=1.0, name="own")
+    with pytest.raises(rs.InvalidArgument, match="^contract: the view that is hyperparameter 'p' of 'mine' holds elements of type f64, expected f32$"):
+        rs.contract(a, b, s, parameters={"p": np.ones(2)})
+    with pytest.raises(rs.InvalidArgument, match=r"^p of shape \(3,\) does not broadcast with the batch \(2,\)$"):
+        rs.contract(a, b, s, parameters={"p": np.ones(3, "float32")})
+    with pytest.raises(rs.InvalidArgument, match="out has the shape .*, expected"):
+        rs.contract(a[0], b, s, parameters={"p": np.ones(3, "float32")}, out=np.zeros((3, 5), "float32"))
+    with pytest.raises(rs.NotFound, match="'mine' has no hyperparameter 'q', expected p"):
+        rs.contract(a, b, s, parameters={"q": np.ones(2, "float32")})
+    with pytest.raises(rs.Unsupported, match="p holds complex"):
+        rs.contract(a, b, s, parameters={"p": np.ones(2, "complex64")})
+    e.q = np.ones(2)
+    with pytest.raises(rs.InvalidArgument, match="^contract: the view that is hyperparameter 'q' of 'own' holds elements of type f64, expected f32$"):
+        rs.contract(a, b, s, epilogue=e)
+    e.q = np.ones(3, "float32")
+    with pytest.raises(rs.InvalidArgument, match=r"^q of shape \(3,\) does not broadcast"):
+        rs.contract(a, b, "plus_times", epilogue=e)
+    with pytest.raises(TypeError, match="expected a number, or an array with __dlpack__"):
+        e.q = [1.0, 2.0]
+    with pytest.raises(TypeError, match="p is array.*, expected a number"):
+        rs.contract(a, b, "lp", parameters={"p": np.ones(2)})
+    assert rs.contract(np.ones((0, 3, 4), "float32"), b, s, parameters={"p": np.ones(1, "float32")}).shape == (0, 3, 5)
+
+
 # ---- what is refused ----
 
 

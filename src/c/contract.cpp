@@ -9,6 +9,13 @@
 namespace rigel::c {
 namespace {
 
+// Requires that a call without the member `text` of args has no parameters of it.
+template <class Parameter>
+void require_none(std::span<const Parameter> list, const char* member, const char* text) {
+  if (!list.empty())
+    refuse("args." + std::string(member) + "_count is " + std::to_string(list.size()) + ", expected 0 without args." + text);
+}
+
 // The problem of a call, handed to `use`.
 template <class Use>
 rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_contract_args* given, const rigel_matrix* a,
@@ -30,27 +37,32 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     p.m = p.c.rows;
     p.n = p.c.columns;
     p.k = p.a.columns;
-    const auto parameters = parameters_of(args.parameters, args.parameters_count);
+    const TextParameters parameters = {parameters_of(args.parameters, args.parameters_count),
+                                       parameters_of(args.parameter_views, args.parameter_views_count, "parameter_views"),
+                                       "parameter_views"};
     Semiring semiring;
     std::optional<runtime::Semiring> from_text;
     if (args.from_text) {
       if (args.semiring) refuse("args.semiring is '" + std::string(args.semiring) + "', expected NULL with args.from_text");
-      from_text = semiring_of(*args.from_text, parameters);
+      from_text = semiring_of(*args.from_text, parameters, h.execution.space);
       set_in(p, *from_text, args.accumulator);
     } else {
-      semiring = semiring_of(args.semiring, p.a.type, args.accumulator, parameters);
+      require_none(parameters.views, "parameter_views", "from_text");
+      semiring = semiring_of(args.semiring, p.a.type, args.accumulator, parameters.numbers);
       semiring.set_in(p);
     }
-    const auto epilogue_parameters =
-        parameters_of(args.epilogue_parameters, args.epilogue_parameters_count, "epilogue_parameters");
+    const TextParameters epilogue_parameters = {
+        parameters_of(args.epilogue_parameters, args.epilogue_parameters_count, "epilogue_parameters"),
+        parameters_of(args.epilogue_parameter_views, args.epilogue_parameter_views_count, "epilogue_parameter_views"),
+        "epilogue_parameter_views"};
     std::optional<TextEpilogueOfCall> epilogue;
     if (args.epilogue_from_text) {
       if (!program.empty())
         refuse("args.epilogue has " + std::to_string(program.size()) + " steps, expected none with args.epilogue_from_text");
       epilogue.emplace(p, *args.epilogue_from_text, epilogue_parameters, from_text ? &*from_text : nullptr);
-    } else if (!epilogue_parameters.empty()) {
-      refuse("args.epilogue_parameters_count is " + std::to_string(args.epilogue_parameters_count) +
-             ", expected 0 without args.epilogue_from_text");
+    } else {
+      require_none(epilogue_parameters.numbers, "epilogue_parameters", "epilogue_from_text");
+      require_none(epilogue_parameters.views, "epilogue_parameter_views", "epilogue_from_text");
     }
     use(p);
   });

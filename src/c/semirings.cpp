@@ -72,15 +72,6 @@ void refuse_name(const char* given, const char* what, std::span<const std::strin
                                    ", expected one of " + listed(names, [](std::string_view name) { return name; }));
 }
 
-std::span<const rigel_parameter> parameters_of(const rigel_parameter* parameters, std::int32_t count, const char* member) {
-  if (count < 0 || (count > 0 && !parameters))
-    refuse(std::string(member) + "_count is " + std::to_string(count) + ", expected the number of " + member +
-           (parameters ? "" : ", which are NULL"));
-  for (int i = 0; i < count; ++i)
-    if (!parameters[i].name) refuse(std::string(member) + '[' + std::to_string(i) + "].name is NULL");
-  return {parameters, static_cast<std::size_t>(count)};
-}
-
 Semiring semiring_of(const char* name, Scalar element, rigel_type accumulator, std::span<const rigel_parameter> parameters) {
   Semiring s{.info = &typed(named(name), element, accumulator)};
   std::memcpy(s.object, s.info->sample, s.info->size);

@@ -29,8 +29,16 @@ struct Semiring {
 };
 
 /// The parameters that a caller names, which must be `count` with names. `member` is their name in messages.
-std::span<const rigel_parameter> parameters_of(const rigel_parameter* parameters, std::int32_t count,
-                                               const char* member = "parameters");
+template <class Parameter>
+std::span<const Parameter> parameters_of(const Parameter* parameters, std::int32_t count,
+                                         const char* member = "parameters") {
+  if (count < 0 || (count > 0 && !parameters))
+    refuse(std::string(member) + "_count is " + std::to_string(count) + ", expected the number of " + member +
+           (parameters ? "" : ", which are NULL"));
+  for (int i = 0; i < count; ++i)
+    if (!parameters[i].name) refuse(std::string(member) + '[' + std::to_string(i) + "].name is NULL");
+  return {parameters, static_cast<std::size_t>(count)};
+}
 
 /// The semiring of this name for these elements, its hyperparameters as `parameters` says, and their defaults for the rest.
 /// `accumulator` is a code, 0 for the usual one of the elements. Throws Error(not_found) for a name that it does not know, and

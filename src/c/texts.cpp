@@ -5,21 +5,42 @@
 #include "operands.hpp"
 #include "semirings.hpp"
 
+#include <rigel/detail/checks.hpp>
+
 #include <algorithm>
 
 namespace rigel::c {
 namespace {
 
-// Of a semiring or an epilogue, which `what` says.
+// Requires that a semiring or an epilogue, which `what` says, has a hyperparameter of this name.
 template <class Text>
-void set_parameter(Text& text, const char* what, const char* name, double value) {
-  if (!name) refuse("name is NULL");
+void require_parameter(const Text& text, const char* what, const char* name) {
   const std::vector<std::string> all = text.hyperparameters();
   if (std::find(all.begin(), all.end(), name) == all.end())
     throw Error(Code::not_found, std::string(what) + " '" + text.name() + "' has no hyperparameter '" + name +
                                      "', expected " +
                                      (all.empty() ? "none" : listed(all, [](const std::string& one) { return one; })));
+}
+
+template <class Text>
+void set_parameter(Text& text, const char* what, const char* name, double value) {
+  if (!name) refuse("name is NULL");
+  require_parameter(text, what, name);
   in_words_of_c([&] { text.set(name, value); });
+}
+
+template <class Text>
+void set_parameters(Text& text, const char* what, const TextParameters& parameters, Space space) {
+  for (const rigel_parameter& one : parameters.numbers) set_parameter(text, what, one.name, one.value);
+  for (std::size_t i = 0; i < parameters.views.size(); ++i) {
+    const rigel_parameter_view& one = parameters.views[i];
+    require_parameter(text, what, one.name);
+    const std::string name = std::string(parameters.name_of_views) + '[' + std::to_string(i) + "].matrix";
+    const Operand o = operand_of(&one.matrix, name.c_str());
+    if (o.rows != 1 || o.columns != 1)
+      refuse(detail::describe_argument(o, " is ") + ", expected 1x1 for each matrix of C, or for all");
+    in_words_of_c([&] { text.set_view(one.name, o.type, {0, o.data, o.batches, o.batch_stride, bit(space), nullptr}); });
+  }
 }
 
 std::string text_of_member(const char* given) { return given ? given : ""; }
@@ -96,16 +117,16 @@ void compile_products(const rigel_handle& handle, const runtime::Epilogue& epilo
 
 }  // namespace
 
-runtime::Semiring semiring_of(const rigel_semiring& given, std::span<const rigel_parameter> parameters) {
+runtime::Semiring semiring_of(const rigel_semiring& given, const TextParameters& parameters, Space space) {
   runtime::Semiring semiring = given.semiring;
-  for (const rigel_parameter& one : parameters) set_parameter(semiring, "semiring", one.name, one.value);
+  set_parameters(semiring, "semiring", parameters, space);
   return semiring;
 }
 
-TextEpilogueOfCall::TextEpilogueOfCall(Contraction& p, const rigel_epilogue& given,
-                                       std::span<const rigel_parameter> parameters, const runtime::Semiring* from_text)
+TextEpilogueOfCall::TextEpilogueOfCall(Contraction& p, const rigel_epilogue& given, const TextParameters& parameters,
+                                       const runtime::Semiring* from_text)
     : epilogue_(given.epilogue) {
-  for (const rigel_parameter& one : parameters) set_parameter(epilogue_, "epilogue", one.name, one.value);
+  set_parameters(epilogue_, "epilogue", parameters, p.execution.space);
   if (!from_text) require_plus_times(p);
   in_words_of_c([&] {
     const runtime::Semiring& semiring = from_text ? *from_text : runtime::detail::product_of(p.element);

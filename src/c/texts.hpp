@@ -23,8 +23,16 @@ struct rigel_epilogue {
 
 namespace rigel::c {
 
-/// A copy of a semiring from text, with these hyperparameters. Throws Error(not_found) for a name that it does not have.
-runtime::Semiring semiring_of(const rigel_semiring& given, std::span<const rigel_parameter> parameters);
+/// Hyperparameters of a call: numbers, and those that are in memory, whose member of args is `name_of_views`.
+struct TextParameters {
+  std::span<const rigel_parameter> numbers;
+  std::span<const rigel_parameter_view> views;
+  const char* name_of_views;
+};
+
+/// A copy of a semiring from text, with these hyperparameters. Throws Error(not_found) for a name that it does not have. Memory is that of
+/// `space`.
+runtime::Semiring semiring_of(const rigel_semiring& given, const TextParameters& parameters, Space space);
 
 /// Makes a semiring from text, which outlives the problem, the problem's: A and B must hold its elements, and `accumulator`, 0 for its own, be its
 /// accumulator. Compiles it if it is not yet.
@@ -35,7 +43,7 @@ class TextEpilogueOfCall {
  public:
   /// Makes it the problem's. `from_text` is the problem's semiring, or null if that is one of the zoo's, of which plus_times takes epilogues from
   /// text. Throws Error(unsupported) for another one on hosts, and Error(not_found) for a hyperparameter that it does not have.
-  TextEpilogueOfCall(Contraction& p, const rigel_epilogue& given, std::span<const rigel_parameter> parameters,
+  TextEpilogueOfCall(Contraction& p, const rigel_epilogue& given, const TextParameters& parameters,
                      const runtime::Semiring* from_text);
   TextEpilogueOfCall(const TextEpilogueOfCall&) = delete;
 

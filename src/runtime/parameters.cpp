@@ -38,6 +38,42 @@ void check_hyperparameters(const char* owner, const std::vector<Hyperparameter>&
 
 namespace {
 
+bool has_bytes_of(Scalar number, Scalar type) {
+  return size_of(number) == 4 ? type == Scalar::f32 || type == Scalar::i32 : type == Scalar::f64 || type == Scalar::i64;
+}
+std::string expected_types(const FieldWords& words, Scalar number, Scalar element) {
+  return std::string(size_of(number) == 4 ? "f32 or i32" : "f64 or i64") + " for " + words.elements + " of " +
+         rigel::name(element);
+}
+
+}  // namespace
+
+void check_fields(const char* owner, const FieldWords& words, const std::vector<Field>& fields, Scalar number,
+                  Scalar element) {
+  const std::string of = std::string(" of the ") + words.accumulator;
+  if (fields.size() == 1 || fields.size() > rigel::detail::most_text_fields)
+    refuse(owner, std::string("the ") + words.accumulator + " has " + std::to_string(fields.size()) +
+                      (fields.size() == 1 ? " field" : " fields") + ", expected 2 to 4, or a type in their place");
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (!is_name(fields[i].name))
+      refuse(owner, "field " + std::to_string(i + 1) + of + " is called '" + fields[i].name +
+                        "', expected at most 64 letters, digits and '_'");
+    if (!has_bytes_of(number, fields[i].type))
+      refuse(owner, "field '" + fields[i].name + "'" + of + " has type " + rigel::name(fields[i].type) + ", expected " +
+                        expected_types(words, number, element));
+    for (std::size_t j = 0; j < i; ++j)
+      if (fields[j].name == fields[i].name) refuse(owner, "two fields" + of + " are called '" + fields[i].name + "'");
+  }
+}
+
+void check_result_type(const char* owner, const FieldWords& words, Scalar type, Scalar number, Scalar element) {
+  if (type != Scalar::other && !has_bytes_of(number, type))
+    refuse(owner,
+           std::string("the result type is ") + rigel::name(type) + ", expected " + expected_types(words, number, element));
+}
+
+namespace {
+
 std::size_t index_of(const Owner& owner, std::string_view name) {
   std::string names;
   for (std::size_t i = 0; i < owner.list.size(); ++i) {

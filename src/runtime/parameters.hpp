@@ -7,6 +7,16 @@
 
 namespace rigel::runtime {
 
+/// Throws unless an accumulator has no fields, or 2 to 4 with names and as many bytes as `number`, the type of numbers for `element`.
+/// `words`: what messages call the accumulator, and what elements are.
+struct FieldWords {
+  const char *accumulator, *elements;
+};
+void check_fields(const char* owner, const FieldWords& words, const std::vector<Field>& fields, Scalar number,
+                  Scalar element);
+/// The same of the type of what a text makes of such an accumulator.
+void check_result_type(const char* owner, const FieldWords& words, Scalar type, Scalar number, Scalar element);
+
 /// What has hyperparameters, and their type.
 struct Owner {
   const char* owner;  // "runtime::Semiring"

@@ -78,25 +78,9 @@ namespace {
 
 // Refuses fields of an accumulator, or the type of results, if loops of numbers of type `number` cannot hold them.
 void check_accumulator(const Texts& texts, Scalar number) {
-  const auto fits = [&](Scalar type) {
-    return size_of(number) == 4 ? type == Scalar::f32 || type == Scalar::i32 : type == Scalar::f64 || type == Scalar::i64;
-  };
-  const std::string expected =
-      std::string(size_of(number) == 4 ? "f32 or i32" : "f64 or i64") + " for elements of " + rigel::name(texts.element);
   const std::vector<Field>& fields = texts.accumulator.fields;
-  if (fields.size() == 1 || fields.size() > rigel::detail::most_text_fields)
-    refuse("the accumulator has " + std::to_string(fields.size()) + (fields.size() == 1 ? " field" : " fields") +
-           ", expected 2 to 4, or a type in their place");
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (!is_name(fields[i].name))
-      refuse("field " + std::to_string(i + 1) + " of the accumulator is called '" + fields[i].name +
-             "', expected at most 64 letters, digits and '_'");
-    if (!fits(fields[i].type))
-      refuse("field '" + fields[i].name + "' of the accumulator has type " + rigel::name(fields[i].type) + ", expected " +
-             expected);
-    for (std::size_t j = 0; j < i; ++j)
-      if (fields[j].name == fields[i].name) refuse("two fields of the accumulator are called '" + fields[i].name + "'");
-  }
+  const FieldWords words = {"accumulator", "elements"};
+  check_fields(semiring_owner, words, fields, number, texts.element);
   if (fields.empty()) {
     if (texts.accumulator.type != Scalar::other && texts.accumulator.type != number)
       refuse(std::string("the accumulator type is ") + rigel::name(texts.accumulator.type) + ", expected " +
@@ -107,8 +91,7 @@ void check_accumulator(const Texts& texts, Scalar number) {
     return;
   }
   if (texts.result.empty()) refuse("result is empty, expected what C receives of an accumulator of several fields");
-  if (texts.result_type != Scalar::other && !fits(texts.result_type))
-    refuse(std::string("the result type is ") + rigel::name(texts.result_type) + ", expected " + expected);
+  check_result_type(semiring_owner, words, texts.result_type, number, texts.element);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 // The C++ around what a text says: functions on vectors of lanes (on a GPU on numbers), and those that the loops call.
 #include "text.hpp"
 
+#include <rigel/detail/reduction.hpp>
+
 namespace rigel::runtime {
 
 // Each is in some twenty places of the loops: with a hundred of them a text would take half a minute to compile.
@@ -238,6 +240,8 @@ std::string source_on_gpu(const Parsed& parsed, const std::string& begin) {
   s += inlined + type + " rigel_text_step_" + count + "(" + type +
        " x, A a, A b, long k, const A* parameters) noexcept {\n" + "  return " +
        passed("step(" + x + ", a, b, k, parameters)") + ";\n}\n";
+  if (is_number)
+    s += inlined + "A rigel_text_add_1(A x, A y, const A* parameters) noexcept { return add(x, y, parameters); }\n";
   s += inlined + "A rigel_text_result_" + count + "(" + type + " x, const A* parameters) noexcept {\n" +
        "  return __builtin_bit_cast(A, result(" + x + ", parameters));\n}\n";
   return s + "}\n";
@@ -397,6 +401,61 @@ std::string source_of(const ParsedEpilogue& parsed, Scalar number, int lanes) {
 }
 }
 )";
+}
+
+std::string source_of(const ParsedMonoid& parsed, Scalar number, int lanes) {
+  std::string s = prelude(parsed, number, lanes) + accumulator_of(parsed.fields);
+  s += function("X of(AV score, LV n, const A* parameters)", parsed.of);
+  s += function("X join(X x, X y, const A* parameters)", parsed.join);
+  s += function("X identity()", parsed.identity);
+  s += function(std::string(vector(parsed.result_type)) + " result(X x, const A* parameters)",
+                parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
+  s += "enum { CHAINS = " + std::to_string(rigel::detail::lanes) + ", BLOCKS = CHAINS / N };\n";
+  s += R"(FN X read(const Fields* states, int block) {
+  Fields x;
+  __builtin_memcpy(&x, states + block, sizeof x);
+  return got(x);
+}
+FN X joined(X x, const A* scores, long count, long n, long left_out, const A* parameters) {
+  AV score = {};
+  __builtin_memcpy(&score, scores, count * sizeof(A));
+  LV lane;
+  for (int i = 0; i < N; ++i) lane[i] = i;
+  const M taken = mask(lane < count) & mask(n + lane != left_out);
+  return select(taken, join(x, of(score, n + lane, parameters), parameters), x);
+}
+FN X upper_half(X x, int half) {
+  Fields from = put(x), to = from;
+  for (int f = 0; f < F; ++f)
+    for (int i = 0; i < half; ++i) to.field[f][i] = from.field[f][half + i];
+  return got(to);
+}
+)";
+  s += std::string("extern \"C\" {\n") + support;
+  s +=
+      R"(void rigel_text_monoid_add(const A* scores, long count, long n, long left_out, bool is_first, Fields* states, const A* parameters) noexcept {
+  for (int block = 0; block < BLOCKS; ++block) {
+    X x = is_first ? identity() : read(states, block);
+    long i = block * N;
+    for (; i + N <= count; i += CHAINS) x = joined(x, scores + i, N, n + i, left_out, parameters);
+    if (i < count) x = joined(x, scores + i, count - i, n + i, left_out, parameters);
+    const Fields all = put(x);
+    __builtin_memcpy(states + block, &all, sizeof all);
+  }
+}
+void rigel_text_monoid_finish(const Fields* states, void* to, const A* parameters) noexcept {
+  X x[BLOCKS];
+  for (int block = 0; block < BLOCKS; ++block) x[block] = read(states, block);
+  for (int half = BLOCKS / 2; half > 0; half /= 2)
+    for (int block = 0; block < half; ++block) x[block] = join(x[block], x[block + half], parameters);
+  for (int half = N / 2; half > 0; half /= 2) x[0] = join(x[0], upper_half(x[0], half), parameters);
+  const auto made = result(x[0], parameters);
+  const auto first = made[0];
+  __builtin_memcpy(to, &first, sizeof first);
+}
+}
+)";
+  return s;
 }
 
 }  // namespace rigel::runtime

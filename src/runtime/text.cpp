@@ -268,14 +268,20 @@ void declare(Parser& parser, const std::vector<Hyperparameter>& hyperparameters,
 Variable uniform_index(const char* name) { return {Type::i64, std::string("(LV)(") + name + ")", true, false}; }
 Variable index_of_lanes(const char* name) { return {Type::i64, name, false, false}; }
 
-// The identity of a sum, a minimum or a maximum; else that of the text.
-std::string identity_of(const Texts& texts, bool is_minimum, bool is_maximum, const std::string& add) {
-  if (!texts.identity.empty()) return texts.identity;
-  if (add != "x+y" && add != "y+x" && !is_minimum && !is_maximum)
-    refuse_text(
-        "identity", texts.identity, 1, 1,
-        "expected the identity of add, a constant; it may be empty only if add is `x + y`, `min(x, y)` or `max(x, y)`");
-  return is_minimum ? "infinity" : is_maximum ? "-infinity" : "0";
+bool is_minimum_of(const std::string& tokens) { return tokens == "min(x,y)" || tokens == "min(y,x)"; }
+bool is_maximum_of(const std::string& tokens) { return tokens == "max(x,y)" || tokens == "max(y,x)"; }
+bool is_sum_of(const std::string& tokens) { return tokens == "x+y" || tokens == "y+x"; }
+
+// The identity of a sum, a minimum or a maximum, which the text `function` is; else that of the text.
+std::string identity_of(const char* owner, const std::string& identity, const std::string& function,
+                        const std::string& tokens) {
+  if (!identity.empty()) return identity;
+  if (!is_sum_of(tokens) && !is_minimum_of(tokens) && !is_maximum_of(tokens))
+    refuse_text("identity", identity, 1, 1,
+                "expected the identity of " + function + ", a constant; it may be empty only if " + function +
+                    " is `x + y`, `min(x, y)` or `max(x, y)`",
+                owner);
+  return is_minimum_of(tokens) ? "infinity" : is_maximum_of(tokens) ? "-infinity" : "0";
 }
 
 }  // namespace
@@ -303,7 +309,7 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
   if (!texts.step.empty()) parsed.step = one("step", texts.step, sum, {{"x", sum}, {"a", number}, {"b", number}}, true);
   if (!texts.result.empty()) parsed.result = one("result", texts.result, parsed.result_type, {{"x", sum}});
   const std::string add = joined_tokens(texts.add), multiply = joined_tokens(texts.multiply);
-  const bool is_minimum = add == "min(x,y)" || add == "min(y,x)", is_maximum = add == "max(x,y)" || add == "max(y,x)";
+  const bool is_minimum = is_minimum_of(add), is_maximum = is_maximum_of(add);
   // One operation that rounds makes no NaN of finite numbers; two can, as ∞ − ∞.
   static const std::set<std::string_view> single = {"a+b",      "b+a",      "a-b",      "b-a",      "a*b",      "b*a",
                                                     "min(a,b)", "min(b,a)", "max(a,b)", "max(b,a)", "abs(a-b)", "abs(b-a)"};
@@ -320,8 +326,8 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
   else if ((is_minimum || is_maximum) && texts.step.empty() && single.contains(multiply))
     parsed.form = TextForm::ordered;
   parsed.is_minimum = is_minimum;
-  parsed.identity = one("identity", identity_of(texts, is_minimum, is_maximum, add), sum, {});
-  const bool is_sum = add == "x+y" || add == "y+x";
+  parsed.identity = one("identity", identity_of(subject.owner, texts.identity, "add", add), sum, {});
+  const bool is_sum = is_sum_of(add);
   const std::string usual = is_sum ? "0" : is_minimum ? "infinity" : "-infinity", own = joined_tokens(texts.identity);
   if (parsed.fields.empty() && !parsed.reads_k && texts.result.empty() && (is_sum || is_minimum || is_maximum) &&
       (own.empty() || own == usual))
@@ -342,6 +348,30 @@ ParsedEpilogue parse(const EpilogueTexts& texts, Scalar number, Scalar result, S
   parser.declare("batch", uniform_index("batch"));
   declare(parser, texts.hyperparameters, subject.number);
   parsed.body = parser.body();
+  return parsed;
+}
+
+ParsedMonoid parse(const MonoidTexts& texts) {
+  ParsedMonoid parsed;
+  const Type number = type_of(texts.score);
+  Subject subject{"runtime::Monoid", number, {}};
+  for (const Field& field : texts.state.fields) subject.fields.push_back({field.name, type_of(field.type)});
+  const Type state = subject.fields.empty() ? number : Type::fields;
+  parsed.fields = subject.fields;
+  parsed.result_type = texts.result_type == Scalar::other ? number : type_of(texts.result_type);
+  const auto one = [&](const char* function, const std::string& text, Type returns,
+                       std::initializer_list<std::pair<const char*, Type>> arguments, bool reads_n = false) {
+    Parser parser(subject, function, text, returns, parsed);
+    for (const auto& [name, type] : arguments) parser.declare(name, {type, name, false, false});
+    if (arguments.size() > 0) declare(parser, texts.hyperparameters, number);
+    if (reads_n) parser.declare("n", index_of_lanes("n"));
+    return parser.body();
+  };
+  parsed.of = one("of", texts.of, state, {{"score", number}}, true);
+  parsed.join = one("join", texts.join, state, {{"x", state}, {"y", state}});
+  if (!texts.result.empty()) parsed.result = one("result", texts.result, parsed.result_type, {{"x", state}});
+  parsed.identity =
+      one("identity", identity_of(subject.owner, texts.identity, "join", joined_tokens(texts.join)), state, {});
   return parsed;
 }
 

@@ -6,6 +6,7 @@
 
 #include <rigel/detail/text.hpp>
 #include <rigel/runtime.hpp>
+#include <rigel/runtime_monoid.hpp>
 
 #include <initializer_list>
 #include <string>
@@ -61,6 +62,13 @@ struct ParsedEpilogue : Counts {
   Scalar element = Scalar::f32;  // of C
 };
 
+/// What the texts of a monoid say.
+struct ParsedMonoid : Counts {
+  Body of, join, identity, result;  // the result's is empty if there is none
+  std::vector<TypedField> fields;   // of a state; none: it is a number
+  Type result_type = Type::f32;
+};
+
 /// Whether a name has a meaning in texts, of itself or as one of `more`, so that no hyperparameter can have it.
 bool is_reserved_name(std::string_view name, std::initializer_list<std::string_view> more);
 
@@ -68,11 +76,15 @@ bool is_reserved_name(std::string_view name, std::initializer_list<std::string_v
 Parsed parse(const Texts& texts, Scalar accumulator);
 /// The same of an epilogue, whose numbers and hyperparameters have type `number`, and which returns `result` for elements of type `element`.
 ParsedEpilogue parse(const EpilogueTexts& texts, Scalar number, Scalar result, Scalar element);
+/// The same of a monoid.
+ParsedMonoid parse(const MonoidTexts& texts);
 
 /// The C++ source of a semiring for vectors of `lanes` accumulators; of 0 lanes, for numbers on a GPU.
 std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes);
 /// That of an epilogue: a function that takes rows; on a GPU one that stores a number, and one that gives it.
 std::string source_of(const ParsedEpilogue& parsed, Scalar number, int lanes);
+/// That of a monoid, for hosts: the functions of rigel/detail/text_monoid.hpp.
+std::string source_of(const ParsedMonoid& parsed, Scalar number, int lanes);
 /// What stores results of this type on a GPU where there is no epilogue from text.
 std::string store_of_results(Type result);
 

@@ -45,8 +45,10 @@ module rigel
     integer(c_int32_t) :: parameters_count = 0, accumulator = 0, accumulate = 0, may_cancel = 0
     type(rigel_program) :: epilogue
     type(rigel_options) :: options
-    type(c_ptr) :: from_text = c_null_ptr
-    integer(c_int64_t) :: reserved(3) = 0
+    type(c_ptr) :: from_text = c_null_ptr, epilogue_from_text = c_null_ptr, epilogue_parameters = c_null_ptr
+    integer(c_int32_t) :: epilogue_parameters_count = 0, parameter_views_count = 0
+    type(c_ptr) :: parameter_views = c_null_ptr, epilogue_parameter_views = c_null_ptr
+    integer(c_int32_t) :: epilogue_parameter_views_count = 0, reserved = 0
   end type
 
   type, bind(c) :: rigel_semiring_args
@@ -119,6 +121,11 @@ module rigel
   type, bind(c) :: rigel_parameter
     type(c_ptr) :: name = c_null_ptr
     real(c_double) :: value = 0
+  end type
+
+  type, bind(c) :: rigel_parameter_view
+    type(c_ptr) :: name = c_null_ptr
+    type(rigel_matrix) :: matrix
   end type
 
   type, bind(c) :: rigel_kernel_matrix_args
@@ -323,6 +330,8 @@ program calls
   type(rigel_semiring_args) :: text
   type(c_ptr) :: semiring
   type(rigel_parameter), target :: weight
+  type(rigel_parameter_view), target :: in_memory
+  real(c_double), target :: weights(1, 1)
   character(kind=c_char), target :: plus_times(11) = [character(kind=c_char) :: &
     'p', 'l', 'u', 's', '_', 't', 'i', 'm', 'e', 's', c_null_char]
   character(kind=c_char), target :: min_plus(9) = [character(kind=c_char) :: 'm', 'i', 'n', '_', 'p', 'l', 'u', 's', c_null_char]
@@ -467,6 +476,13 @@ program calls
   else
     call check(code == rigel_ok, 'rigel_contract with a semiring from text')
     call check(all(c == reshape([6d0, 12d0, 12d0, 6d0], [2, 2])), 'the distances')
+    weights = 0.5d0
+    in_memory%name = c_loc(w_name)
+    in_memory%matrix = matrix(weights)
+    of_text%parameter_views = c_loc(in_memory)
+    of_text%parameter_views_count = 1
+    call check(rigel_contract(handle, of_text, matrix(a), matrix(b), matrix(c)) == rigel_ok, 'a weight in memory')
+    call check(all(c == reshape([1.5d0, 3d0, 3d0, 1.5d0], [2, 2])), 'the distances with it')
   end if
   call rigel_semiring_destroy(semiring)
 

@@ -238,6 +238,158 @@ static void fields(rigel_handle* handle) {
   rigel_semiring_destroy(nearest);
 }
 
+/* Whether each matrix of a C of 2 x 2 is its number. */
+static int are(const double* c, const double* numbers, int count) {
+  int i;
+  for (i = 0; i < 4 * count; ++i)
+    if (c[i] != numbers[i / 4]) return 0;
+  return 1;
+}
+
+/* What is refused of a call with shift and w in memory, in this order; w has stride 2 and 3 numbers. */
+static void refusals_of_views(rigel_handle* handle, rigel_contract_args call, rigel_parameter_view* views, const rigel_matrix* a,
+                              const rigel_matrix* b, const rigel_matrix* c) {
+  void* const w_data = views[1].matrix.data;
+  views[1].matrix.batches = 2;
+  FAILS(rigel_contract(handle, &call, a, b, c), RIGEL_INVALID_ARGUMENT, "hyperparameter 'w' of 'c_shifted' has 2 elements, expected 3, one for each matrix of C",
+        NULL, NULL);
+  views[1].matrix.batches = 3;
+  views[1].matrix.batch_stride = -2;
+  FAILS(rigel_contract(handle, &call, a, b, c), RIGEL_INVALID_ARGUMENT, "rigel_contract: parameter_views[1].matrix.batch_stride is -2, expected at least 0", NULL,
+        NULL);
+  views[1].matrix.batch_stride = 2;
+  views[1].matrix.rows = 2;
+  FAILS(rigel_contract(handle, &call, a, b, c), RIGEL_INVALID_ARGUMENT, "parameter_views[1].matrix is 3x2x1, expected 1x1 for each matrix of C", NULL, NULL);
+  views[1].matrix.rows = 1;
+  views[1].matrix.type = RIGEL_F32;
+  FAILS(rigel_contract(handle, &call, a, b, c), RIGEL_INVALID_ARGUMENT, "rigel_contract: the view that is hyperparameter 'w' of 'c_shifted' holds elements of type f32, expected f64",
+        NULL, NULL);
+  views[1].matrix.type = RIGEL_F64;
+  views[1].matrix.data = NULL;
+  FAILS(rigel_contract(handle, &call, a, b, c), RIGEL_INVALID_ARGUMENT, "hyperparameter 'w' of 'c_shifted' has 3 elements and no data", NULL, NULL);
+  views[1].matrix.data = w_data;
+  views[0].name = "v";
+  FAILS(rigel_contract(handle, &call, a, b, c), RIGEL_NOT_FOUND, "semiring 'c_shifted' has no hyperparameter 'v', expected w, shift", NULL, NULL);
+  views[0].name = NULL;
+  FAILS(rigel_contract(handle, &call, a, b, c), RIGEL_INVALID_ARGUMENT, "parameter_views[0].name is NULL", NULL, NULL);
+  call.parameter_views = NULL;
+  FAILS(rigel_contract(handle, &call, a, b, c), RIGEL_INVALID_ARGUMENT, "parameter_views_count is 2, expected the number of parameter_views, which are NULL", NULL,
+        NULL);
+  call.parameter_views = views + 1;
+  call.parameter_views_count = 1;
+  call.from_text = NULL;
+  call.semiring = "plus_times";
+  FAILS(rigel_contract(handle, &call, a, b, c), RIGEL_INVALID_ARGUMENT, "args.parameter_views_count is 1, expected 0 without args.from_text", NULL, NULL);
+  call.parameter_views_count = 0;
+  call.parameters_count = 0;
+  call.epilogue_parameter_views = views + 1;
+  call.epilogue_parameter_views_count = 1;
+  FAILS(rigel_contract(handle, &call, a, b, c), RIGEL_INVALID_ARGUMENT, "args.epilogue_parameter_views_count is 1, expected 0 without args.epilogue_from_text", NULL,
+        NULL);
+  views[0].name = "shift";
+}
+
+/* Hyperparameters in memory: 4*w*|3 - 1| + shift, with a w for each of three matrices and a shift for all. */
+static void parameters_in_memory(rigel_handle* handle) {
+  const rigel_parameter w = {"w", 1}, both[] = {{"w", 1}, {"shift", 0}};
+  const double first[] = {8, 16, -24}, second[] = {9, 17, -23}, third[] = {84, 84, 84}, products[] = {32, 52, -48}, one[] = {12, 12, 12};
+  rigel_semiring_args args = l1_args(&w);
+  rigel_epilogue_args epilogue_args;
+  rigel_contract_args call;
+  rigel_semiring* semiring = NULL;
+  rigel_epilogue* epilogue = NULL;
+  rigel_statistics before = {sizeof before, 0, 0, 0}, after = {sizeof after, 0, 0, 0};
+  double* const a_data = allocate(8 * sizeof(double));
+  double* const b_data = allocate(8 * sizeof(double));
+  double* const c_data = allocate(12 * sizeof(double));
+  double* const w_data = allocate(6 * sizeof(double));
+  double* const shift_data = allocate(sizeof(double));
+  const rigel_matrix a = RIGEL_ROW_MAJOR(a_data, RIGEL_F64, 2, 4), b = RIGEL_ROW_MAJOR(b_data, RIGEL_F64, 4, 2),
+                     c = {sizeof(rigel_matrix), c_data, 3, 2, 2, 4, 2, 1, RIGEL_F64, 0};
+  rigel_parameter_view views[2] = {{"shift", RIGEL_ROW_MAJOR(NULL, RIGEL_F64, 1, 1)},
+                                   {"w", {sizeof(rigel_matrix), NULL, 3, 1, 1, 2, 1, 1, RIGEL_F64, 0}}};
+  size_t bytes = 0;
+  char* json = NULL;
+  int i;
+  views[0].matrix.data = shift_data;
+  views[1].matrix.data = w_data;
+  for (i = 0; i < 8; ++i) a_data[i] = 3, b_data[i] = 1;
+  for (i = 0; i < 6; ++i) w_data[i] = 100;
+  w_data[0] = 1, w_data[2] = 2, w_data[4] = -3;
+  args.name = "c_shifted";
+  args.multiply = "w * abs(a - b)";
+  args.result = "x + shift";
+  args.parameters = both;
+  args.parameters_count = 2;
+  OK(rigel_semiring_create(&args, &semiring));
+  memset(&call, 0, sizeof call);
+  call.size = sizeof call;
+  call.from_text = semiring;
+  call.parameter_views = views;
+  call.parameter_views_count = 2;
+  OK(rigel_contract(handle, &call, &a, &b, &c));
+  OK(rigel_synchronize(handle));
+  CHECK(are(c_data, first, 3));
+  OK(rigel_contract_workspace_size(handle, &call, &a, &b, &c, &bytes));
+  CHECK(tests_host() || bytes > 0); /* what a kernel gathers there */
+  OK(rigel_explain_contract(handle, &call, &a, &b, &c, &json));
+  CHECK(json && strstr(json, "c_shifted"));
+  rigel_free(json);
+
+  /* What memory holds at the next call, over a number of that call; then that number. */
+  OK(rigel_semiring_statistics(&before));
+  *shift_data = 1;
+  call.parameters = &w;
+  call.parameters_count = 1;
+  OK(rigel_contract(handle, &call, &a, &b, &c));
+  OK(rigel_synchronize(handle));
+  CHECK(are(c_data, second, 3));
+  *shift_data = 76;
+  call.parameter_views_count = 1;
+  OK(rigel_contract(handle, &call, &a, &b, &c));
+  OK(rigel_synchronize(handle));
+  CHECK(are(c_data, third, 3));
+  OK(rigel_semiring_statistics(&after));
+  CHECK(after.compiled == before.compiled && after.from_disk == before.from_disk);
+  call.parameter_views_count = 2;
+
+  refusals_of_views(handle, call, views, &a, &b, &c);
+  CHECK(are(c_data, third, 3));
+
+  /* 12 + 20*w of plus_times; 12 + 0*w of the semiring, whose own w is 0. */
+  memset(&epilogue_args, 0, sizeof epilogue_args);
+  epilogue_args.size = sizeof epilogue_args;
+  epilogue_args.body = "x + 20 * w";
+  epilogue_args.argument = RIGEL_F64;
+  epilogue_args.parameters = &w;
+  epilogue_args.parameters_count = 1;
+  OK(rigel_epilogue_create(&epilogue_args, &epilogue));
+  call.from_text = NULL;
+  call.semiring = "plus_times";
+  call.parameters_count = call.parameter_views_count = 0;
+  call.epilogue_from_text = epilogue;
+  call.epilogue_parameter_views = views + 1;
+  call.epilogue_parameter_views_count = 1;
+  OK(rigel_contract(handle, &call, &a, &b, &c));
+  OK(rigel_synchronize(handle));
+  CHECK(are(c_data, products, 3));
+  w_data[0] = w_data[2] = w_data[4] = 0;
+  *shift_data = 12;
+  call.semiring = NULL;
+  call.from_text = semiring;
+  call.parameter_views = views;
+  call.parameter_views_count = 2;
+  OK(rigel_contract(handle, &call, &a, &b, &c));
+  OK(rigel_synchronize(handle));
+  CHECK(are(c_data, one, 3));
+  views[1].matrix.type = RIGEL_F32;
+  call.parameter_views_count = 1;
+  FAILS(rigel_contract(handle, &call, &a, &b, &c), RIGEL_INVALID_ARGUMENT, "rigel_contract: the view that is hyperparameter 'w' of 'text' holds elements of type f32, expected f64",
+        NULL, NULL);
+  rigel_epilogue_destroy(epilogue);
+  rigel_semiring_destroy(semiring);
+}
+
 void test_texts(rigel_handle* handle) {
   const rigel_parameter w = {"w", 1}, twice = {"w", 2}, q = {"q", 1};
   const rigel_semiring_args created = l1_args(&w);
@@ -328,4 +480,5 @@ void test_texts(rigel_handle* handle) {
   CHECK(c_data[0] == 27);
   rigel_semiring_destroy(semiring);
   fields(handle);
+  parameters_in_memory(handle);
 }

@@ -15,14 +15,14 @@ using rigel::Scalar, rigel::runtime::Semiring, rigel::runtime::Texts;
 namespace {
 
 // Numbers of kernels in the bitcode's table: the first tile for texts that call functions, for epilogues from text, and for two fields.
-constexpr std::size_t calling_f32 = 43, calling_f64 = 14, with_epilogue_f32 = 26;
+constexpr std::size_t calling_f32 = 45, calling_f64 = 16, with_epilogue_f32 = 27;
 constexpr std::size_t two_fields(Scalar element) {
   switch (element) {
-    case Scalar::f32: return 53;
-    case Scalar::i32: return 36;
+    case Scalar::f32: return 57;
+    case Scalar::i32: return 40;
     case Scalar::f64:
-    case Scalar::i64: return 24;
-    default: return 34;
+    case Scalar::i64: return 28;
+    default: return 38;
   }
 }
 // The first kernel for a few rows, and how many there are without an epilogue from text.
@@ -35,6 +35,9 @@ constexpr std::pair<std::size_t, std::size_t> few_rows(Scalar element) {
     default: return {10, 4};
   }
 }
+
+// The one in which threads share an output's K comes after them.
+constexpr std::size_t shared_k(Scalar element) { return few_rows(element).first + few_rows(element).second; }
 
 // What the compiler makes of a text for one of its kernels, with what stores results: an epilogue or nothing.
 struct Ptx {
@@ -181,6 +184,23 @@ TEST_CASE("text: a few rows against a large matrix in PTX") {
       CHECK(!has(ptx.text, ".extern .func"));
     }
   }
+}
+
+TEST_CASE("text: threads that share an output's K in PTX") {
+  if (!compiles_for_gpus()) return;
+  for (const Scalar element : {Scalar::f32, Scalar::f64, Scalar::i32, Scalar::i64, Scalar::f16, Scalar::bf16}) {
+    CAPTURE(rigel::name(element));
+    const Scalar number = element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element;
+    const Ptx ptx =
+        ptx_of({.element = element, .multiply = "abs(a - b)", .add = "x + y"}, number, "sm_80", shared_k(element));
+    CHECK_MESSAGE(!ptx.failed, ptx.messages);
+    CHECK(has(ptx.text, "shfl.sync.bfly"));
+    CHECK(!has(ptx.text, ".extern .func"));
+    CHECK(!has(ptx.text, ".local"));
+  }
+  // Two rows by four k, and then what joins accumulators.
+  const Ptx least = ptx_of({.multiply = "a + b", .add = "min(x, y)"}, Scalar::f32, "sm_80", shared_k(Scalar::f32));
+  CHECK(count(least.text, "min.NaN.f32") > 8);
 }
 
 TEST_CASE("text: which sums may be cut along K") {
@@ -401,13 +421,19 @@ TEST_CASE_TEMPLATE("text: kernels for a few rows and for slices of K say what th
   const auto without =
       support::caught([&] { texts::contract<Exec>(plain, a, b, c, e, rigel::ContractOptions{.kernel = split}); });
   CHECK(without.lacks({"the epilogue is from text"}) == "");
-  CHECK(texts::kernel_of<Exec>(with_result, "split_k").empty());
-  // Minima have the bits of one chain, sums of floats do not.
-  const auto promises = [](const Semiring& s) {
-    for (const auto& kernel : s.kernels(rigel::detail::space_of<Exec>))
-      if (kernel.info.variant == "split_k") return kernel.info.promises;
-    return rigel::Promise::none;
-  };
-  CHECK(covers(promises(minimum), rigel::Promise::reference_bits));
-  CHECK(!covers(promises(plain), rigel::Promise::reference_bits));
+  const auto short_k = support::caught([&] {
+    texts::contract<Exec>(plain, a, b, c, rigel::ContractOptions{.kernel = texts::kernel_of<Exec>(plain, "small_split_k")});
+  });
+  CHECK(short_k.lacks({"K is too short for several slices"}) == "");
+  for (const char* variant : {"split_k", "small_split_k", "narrow_split_k"}) {
+    CHECK(texts::kernel_of<Exec>(with_result, variant).empty());
+    // Minima have the bits of one chain, sums of floats do not.
+    const auto promises = [&](const Semiring& s) {
+      for (const auto& kernel : s.kernels(rigel::detail::space_of<Exec>))
+        if (kernel.info.variant == variant) return kernel.info.promises;
+      return rigel::Promise::none;
+    };
+    CHECK(covers(promises(minimum), rigel::Promise::reference_bits));
+    CHECK(!covers(promises(plain), rigel::Promise::reference_bits));
+  }
 }

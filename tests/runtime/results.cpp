@@ -151,6 +151,28 @@ TEST_CASE_TEMPLATE("text: sums over K in slices", T, float, double, std::int32_t
   agrees_by<T>("split_k", of<T>("a + b", "max(x, y)"), rigel::max_plus<T>{}, long_k, false);
 }
 
+TEST_CASE_TEMPLATE("text: sums over K in slices that are small matrices", T, float, double, rigel::half, rigel::bfloat16,
+                   std::int32_t, std::int64_t) {
+  if (!texts::can_compile()) return;
+  const std::initializer_list<std::array<int, 3>> few = {
+      {64, 64, 500}, {7, 9, 301}, {70, 130, 192}, {1, 1, 130}, {3, 5, 128}};
+  agrees_by<T>("small_split_k", of<T>("abs(a - b)", "x + y"), rigel::l1<T>{}, few, false);
+  agrees_by<T>("small_split_k", of<T>("a + b", "min(x, y)"), rigel::min_plus<T>{}, few, false);
+  agrees_by<T>("small_split_k", of<T>("a + b", "max(x, y)"), rigel::max_plus<T>{}, few, false);
+  if constexpr (sizeof(T) >= 4)  // more slices than threads join
+    agrees_by<T>("small_split_k", of<T>("abs(a - b)", "x + y"), rigel::l1<T>{}, {{2, 3, 70001}}, false);
+}
+
+TEST_CASE_TEMPLATE("text: threads that share an output's K", T, float, double, rigel::half, rigel::bfloat16, std::int32_t,
+                   std::int64_t) {
+  if (!texts::can_compile()) return;
+  const std::initializer_list<std::array<int, 3>> few = {{1, 1, 1},   {5, 3, 40},    {33, 17, 1000}, {200, 3, 70},
+                                                         {2, 100, 5}, {64, 64, 333}, {1, 40, 2048}};
+  agrees_by<T>("narrow_split_k", of<T>("abs(a - b)", "x + y"), rigel::l1<T>{}, few, true);
+  agrees_by<T>("narrow_split_k", of<T>("a + b", "min(x, y)"), rigel::min_plus<T>{}, few, true);
+  agrees_by<T>("narrow_split_k", of<T>("a + b", "max(x, y)"), rigel::max_plus<T>{}, few, true);
+}
+
 TEST_CASE("text: the bits of more compiled semirings") {
   if (!texts::can_compile()) return;
   agrees<float>(of<float>("min(a, b)", "max(x, y)"), rigel::max_min<float>{}, shapes);

@@ -61,7 +61,7 @@ std::vector<std::string> kernels_of(const rigel::runtime::Semiring& semiring, bo
   std::vector<std::string> names = {""};
   if (all)
     for (const auto& kernel : semiring.kernels(rigel::detail::space_of<Exec>))
-      if (kernel.info.variant != "skinny" && kernel.info.variant != "split_k") names.push_back(kernel.info.name);
+      if (kernel.info.variant != "skinny" && !kernel.info.variant.ends_with("split_k")) names.push_back(kernel.info.name);
   return names;
 }
 /// The name of the one of that variant; empty if there is none.

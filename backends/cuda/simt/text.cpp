@@ -341,7 +341,7 @@ Kernel<Contraction> text_skinny_kernel() {
 // split_kernel() with the tile of the text. Kernels of compiled semirings with the text's ⊕ join slices: they need no code of the text.
 
 template <class S>
-inline constexpr bool has_text_split = !has_fields<S> && sizeof(typename S::element) >= 4;
+inline constexpr bool has_text_split = has_text_slices<S> && sizeof(typename S::element) >= 4;
 
 template <class S>
 Status text_split_supports(const Kernel<Contraction>& kernel, const Contraction& p) {
@@ -357,32 +357,38 @@ WorkspaceSize text_split_workspace(const Kernel<Contraction>& kernel, const Cont
   return size;
 }
 
-template <class Joined>
-void join_text(const KernelInfo& info, Contraction p, const typename Joined::accumulator* slices, std::int64_t count) {
-  static const Joined semiring{};
-  p.semiring_object = &semiring;
-  launch_join(info, p, join_parts<Joined>, 256, 256, detail::arguments_of<Joined, detail::ProgramFinish>(p), slices,
-              static_cast<int>(count));
+// Calls join.operator()<Joined>(problem) with the compiled semiring over E whose ⊕ is the text's, and the problem as one of it.
+template <class E, class Join>
+void with_join(const detail::TextFacts& facts, Contraction p, const Join& join) {
+  const auto with = [&]<class Joined>() {
+    static const Joined semiring{};
+    p.semiring_object = &semiring;
+    join.template operator()<Joined>(p);
+  };
+  if (facts.join == detail::TextJoin::minimum)
+    with.template operator()<min_plus<E>>();
+  else if (facts.join == detail::TextJoin::maximum)
+    with.template operator()<max_plus<E>>();
+  else
+    with.template operator()<plus_times<E>>();
 }
 
 template <class S>
 void text_split_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan, const Workspace& workspace) {
-  using E = typename S::element;
   const auto slices = plan.get<Slices>();
   const detail::TextFacts& facts = state_of(kernel).facts;
-  auto* const first = reinterpret_cast<E*>(static_cast<std::byte*>(workspace.data) + semiring_bytes(facts, p));
+  auto* const first =
+      reinterpret_cast<typename S::accumulator*>(static_cast<std::byte*>(workspace.data) + semiring_bytes(facts, p));
   // The last slice may need another kernel, as its K is no multiple of a slab: both are there before anything is enqueued.
   for_each_slice(p, slices, first, [&](const Contraction& batch) {
     with_text_tile<S, SmallTile<S>>(kernel, batch, []<class Finish>(const void*) {});
   });
   for_each_slice(p, slices, first,
                  [&](const Contraction& batch) { text_run<S, SmallTile<S>>(kernel, batch, plan, workspace); });
-  if (facts.join == detail::TextJoin::minimum)
-    join_text<min_plus<E>>(kernel.info, p, first, slices.count());
-  else if (facts.join == detail::TextJoin::maximum)
-    join_text<max_plus<E>>(kernel.info, p, first, slices.count());
-  else
-    join_text<plus_times<E>>(kernel.info, p, first, slices.count());
+  with_join<typename S::element>(facts, p, [&]<class Joined>(const Contraction& q) {
+    launch_join(kernel.info, q, join_parts<Joined>, 256, 256, detail::arguments_of<Joined, detail::ProgramFinish>(q), first,
+                static_cast<int>(slices.count()));
+  });
 }
 
 template <class S>
@@ -393,6 +399,111 @@ Kernel<Contraction> text_split_kernel() {
   k.supports = text_split_supports<S>;
   k.cost = split_cost<S>;
   k.run = text_split_run<S>;
+  return k;
+}
+
+// small_split_k_kernel() in the same way. The last k, which make no slice, are computed as one of their own.
+
+template <class S>
+Status text_small_split_supports(const Kernel<Contraction>& kernel, const Contraction& p) {
+  if (!p.program) return {Decline::epilogue, "the epilogue is from text; slices are joined with one of the closed set"};
+  return text_supports<small_split_k_supports<S>>(kernel, p);
+}
+
+template <class S>
+double text_small_split_cost(const Kernel<Contraction>& kernel, const Contraction& p, Plan& plan) {
+  const Slices slices = small_slices_of(p.k);
+  const auto seconds_of = [&](std::int64_t length, std::int64_t count) {
+    return small_cost<S, detail::ProgramFinish>(kernel, as_batch<typename S::accumulator>(p, 0, length, count, p.c.data),
+                                                plan);
+  };
+  return seconds_of(slices.length, slices.whole) + (slices.rest > 0 ? seconds_of(slices.rest, 1) : 0) +
+         costs::small_join_seconds(p, static_cast<double>((p.m * p.n + Join::outputs - 1) / Join::outputs),
+                                   static_cast<double>(p.m * p.n * slices.count()) * sizeof(typename S::accumulator), false);
+}
+
+template <class S>
+WorkspaceSize text_small_split_workspace(const Kernel<Contraction>& kernel, const Contraction& p, const Plan&) {
+  WorkspaceSize size = workspace_of_slices<typename S::accumulator>(p, small_slices_of(p.k).count());
+  size.bytes += semiring_bytes(state_of(kernel).facts, p);
+  return size;
+}
+
+template <class S>
+void text_small_split_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace& workspace) {
+  const Slices slices = small_slices_of(p.k);
+  const detail::TextFacts& facts = state_of(kernel).facts;
+  auto* const first =
+      reinterpret_cast<typename S::accumulator*>(static_cast<std::byte*>(workspace.data) + semiring_bytes(facts, p));
+  for_each_slice(p, slices, first, [&](const Contraction& batch) {
+    Plan plan;
+    plan.keep(small_plan(batch, small_facts<S>()));
+    text_small_run<S>(kernel, batch, plan, workspace);
+  });
+  with_join<typename S::element>(facts, p, [&]<class Joined>(const Contraction& q) {
+    launch_join(kernel.info, q, join_slices<Joined>, Join::outputs, Join::threads,
+                detail::arguments_of<Joined, detail::ProgramFinish>(q), first, static_cast<int>(slices.count()), q.k);
+  });
+}
+
+template <class S>
+Kernel<Contraction> text_small_split_kernel() {
+  Kernel<Contraction> k;
+  k.info = small_info<S>();
+  detail::set_variant(k.info, "small_split_k");
+  k.supports = text_small_split_supports<S>;
+  k.cost = text_small_split_cost<S>;
+  k.run = text_small_split_run<S>;
+  return k;
+}
+
+// narrow_split_k_kernel(), whose threads join what they have of an output by the text's ⊕.
+
+Status text_narrow_split_fits(const Contraction& p) { return split_k_fits(p); }
+
+template <class S>
+double text_narrow_split_cost(const Kernel<Contraction>&, const Contraction& p, Plan& plan) {
+  const auto [shape, seconds] = costs::split_k_choice(p, semiring_facts<S>, split_k_threads<S>());
+  plan.keep(shape);
+  return seconds;
+}
+
+template <class S>
+void text_narrow_split_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan& plan,
+                           const Workspace& workspace) {
+  auto shape = plan.get<SplitKShape>();
+  with_finish<S>(p, [&]<class Finish>() {
+    constexpr int rows = SplitK<S>::rows;
+    const cuda::Launches launches(p, kernel.info.name);
+    const void* const function = state_of(kernel).function(text_need<S, TextNarrowSplit<Finish>>, p);
+    auto arguments = text_arguments<S, Finish>(kernel, p, workspace);
+    if (shape.swapped) exchange_operands(arguments);
+    std::int64_t x = (arguments.m + rows - 1) / rows, y = blocks_of(arguments.n, shape.columns);
+    if (shape.flipped) std::swap(x, y);
+    const int joined = std::clamp(5 - (shape.k_first ? 0 : shape.columns), 0, shape.parts);
+    const std::size_t bytes = sizeof(typename S::accumulator) * rows << (shape.columns + shape.parts - joined);
+    void* list[] = {&shape, &arguments};
+    cuda::for_each_launch(p.batch, cuda::max_grid_yz, [&](std::int64_t l, std::int64_t batches) {
+      cuda::for_each_launch(y, cuda::max_grid_yz, [&](std::int64_t first, std::int64_t count) {
+        shape.first_batch = static_cast<unsigned>(l);
+        shape.first_y = static_cast<unsigned>(first);
+        launches(function, dim3(static_cast<unsigned>(x), static_cast<unsigned>(count), static_cast<unsigned>(batches)),
+                 1 << shape.threads(), bytes, list);
+      });
+    });
+  });
+}
+
+template <class S>
+Kernel<Contraction> text_narrow_split_kernel() {
+  Kernel<Contraction> k;
+  k.info = tile_info<S, SmallTile<S>>("narrow_split_k");
+  k.info.tile = {SplitK<S>::rows, 16, SplitK<S>::depth << 5};  // one of its shapes
+  k.info.stages = 1;
+  k.info.threads = k.info.shared_memory = 0;
+  k.supports = text_supports<text_narrow_split_fits>;
+  k.cost = text_narrow_split_cost<S>;
+  k.run = text_narrow_split_run<S>;
   return k;
 }
 
@@ -428,12 +539,17 @@ std::vector<Kernel<Contraction>> text_kernels_of(const detail::TextFacts& facts,
   add(text_narrow_kernel<S>(), {});
   add(text_small_kernel<S>(), {});
   if constexpr (has_text_skinny<S>) add(text_skinny_kernel<S>(), {});
-  if constexpr (has_text_split<S>)
-    if (facts.join != detail::TextJoin::none) {
-      add(text_split_kernel<S>(), {});
-      list.back().workspace = text_split_workspace<S>;
-      if (facts.join == detail::TextJoin::sum && !std::is_integral_v<typename S::element>) set_own_bits(list.back().info);
-    }
+  const auto add_slices = [&](Kernel<Contraction> k, decltype(k.workspace) workspace = nullptr) {
+    if (facts.join == detail::TextJoin::none) return;
+    add(std::move(k), {});
+    if (workspace) list.back().workspace = workspace;
+    if (facts.join == detail::TextJoin::sum && !std::is_integral_v<typename S::element>) set_own_bits(list.back().info);
+  };
+  if constexpr (has_text_split<S>) add_slices(text_split_kernel<S>(), text_split_workspace<S>);
+  if constexpr (has_text_slices<S>) {
+    add_slices(text_small_split_kernel<S>(), text_small_split_workspace<S>);
+    add_slices(text_narrow_split_kernel<S>());
+  }
   return list;
 }
 

@@ -193,6 +193,11 @@ template <class Ends>
 struct TextNarrow {
   using Finish = Ends;
 };
+/// The one in which threads share an output's K.
+template <class Ends>
+struct TextNarrowSplit {
+  using Finish = Ends;
+};
 template <class Of, class Ends, bool along_k>
 struct TextSkinny {
   using Skinny = Of;
@@ -260,6 +265,18 @@ constexpr auto text_skinny_of() {
     return type_list<>{};
 }
 
+/// Whether slices of K can be joined: accumulators are numbers.
+template <class S>
+inline constexpr bool has_text_slices = !has_fields<S>;
+
+template <class S, class Finish>
+constexpr auto text_narrow_split_of() {
+  if constexpr (has_text_slices<S>)
+    return type_list<TextNarrowSplit<Finish>>{};
+  else
+    return type_list<>{};
+}
+
 /// The dynamic shared memory that a kernel may take.
 template <class S, class Kernel>
 constexpr int text_shared_memory() {
@@ -275,7 +292,8 @@ constexpr auto plain_text_kernels_of() {
   using Finish = std::conditional_t<has_fields<S>, TextFinish<true>, detail::ProgramFinish>;
   using OfTiles = std::conditional_t<has_fields<S>, TextFinish<false>, detail::ProgramFinish>;
   return text_kernels_of<S, CopyFinish<S>>(Tiles<S>{}) + text_kernels_of<S, OfTiles>(Tiles<S>{}) +
-         type_list<TextSmall<Finish>, TextNarrow<Finish>>{} + text_skinny_of<S, Finish>();
+         type_list<TextSmall<Finish>, TextNarrow<Finish>>{} + text_skinny_of<S, Finish>() +
+         text_narrow_split_of<S, Finish>();
 }
 /// All kernels of S, in the order of the bitcode's table.
 template <class S>
@@ -285,7 +303,8 @@ constexpr auto all_text_kernels_of() {
     return plain_text_kernels_of<S>();
   else
     return plain_text_kernels_of<S>() + text_kernels_of<S, Finish>(Tiles<S>{}) +
-           type_list<TextSmall<Finish>, TextNarrow<Finish>>{} + text_skinny_of<S, Finish>();
+           type_list<TextSmall<Finish>, TextNarrow<Finish>>{} + text_skinny_of<S, Finish>() +
+           text_narrow_split_of<S, Finish>();
 }
 template <class S>
 using PlainTextKernels = decltype(plain_text_kernels_of<S>());

@@ -167,10 +167,12 @@ std::span<const Kernel<Reduction>> monoid_kernels() {
   }());
   return kernels;
 }
-template <class Exec, class R, class Score>
-void set_monoid([[maybe_unused]] Reduction& p) {
-  if constexpr (R::kind == Reducer::monoid)
-    p.instantiated = monoid_kernels<Exec, std::decay_t<decltype(std::declval<R>().functor)>, Score>();
+template <class Exec, class Score, class R>
+void set_monoid([[maybe_unused]] Reduction& p, const R& reducer) {
+  if constexpr (requires { reducer.functor; })
+    p.instantiated = monoid_kernels<Exec, std::decay_t<decltype(reducer.functor)>, Score>();
+  else if constexpr (R::kind == Reducer::monoid)
+    reducer.set_in(p);  // one from text
 }
 
 /// What follows from the scores' contraction, of which `functor` is the epilogue as kernels take it.

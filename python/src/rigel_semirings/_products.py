@@ -49,7 +49,8 @@ def contract(a, b, semiring="min_plus", *, epilogue=None, out=None, accumulate=F
     accumulate : bool
         ⊕ starts with what `out` holds.
     parameters : dict
-        Hyperparameters of the semiring, such as ``{"p": 3}`` of lp. Those of a `Semiring` have its own values if they are not named.
+        Hyperparameters of the semiring, such as ``{"p": 3}`` of lp. Those of a `Semiring` have its own values if they are not named, and may be
+        arrays, with a number for each matrix of the batch.
     dtype : type of the results without `out`
         By default that of floating-point operands; of integers that of the sums, float64 after an epilogue of numbers.
     accumulator : type in which ⊕ is formed; by default the usual one of the operands'.

@@ -448,8 +448,10 @@ class Semiring(_WithParameters):
         ``{a + b, k}``, and read ``x.value``; functions return a tuple or a dict. `identity` and `result` must be given.
     result_type : float or int
         What `result` is, if it is not as the elements are.
-    **parameters : numbers
-        Hyperparameters, at most 16, that all texts but identity may read. They are attributes: ``s.p = 3`` compiles nothing.
+    **parameters : numbers or arrays
+        Hyperparameters, at most 16, that all texts but identity may read. They are attributes: ``s.p = 3`` compiles nothing. An array, of any
+        library, broadcasts to the batch, the leading dimensions of a call: one number of it for each matrix. It has the type of the sums, is on the
+        operands' device, and is read when a kernel runs, so that a replayed graph sees its new values.
 
     A function is called once, with symbols in place of numbers: it may use operators, comparisons, functions of NumPy (`np.exp`,
     `np.minimum`, `np.where` and the like) and what else works on them, but no ``if`` on them. An argument `k` of
@@ -479,6 +481,7 @@ class Semiring(_WithParameters):
     >>> soft.eps = 16.0
     >>> soft
     Semiring(multiply='sqrt(((a - b) * (a - b)) + eps)', add='x + y', eps=16.0)
+    >>> soft.eps = np.array([1.0, 4.0, 9.0])  # for each of three matrices
     """
 
     __slots__ = ("_commutative", "_fields", "_result_type")
@@ -499,8 +502,8 @@ class Semiring(_WithParameters):
         set_(self, "_commutative", bool(commutative))
         set_(self, "_fields", fields)
         set_(self, "_result_type", result_type)
-        set_(self, "_parameters", {one: float(number(value, one)) for one, value in parameters.items()})
-        set_(self, "_core", _core.Text(name, tuple(texts.values()), self._parameters, self._commutative, kinds, result_kind))
+        set_(self, "_parameters", {one: _value(one, value) for one, value in parameters.items()})
+        set_(self, "_core", _core.Text(name, tuple(texts.values()), _first_values(self._parameters), self._commutative, kinds, result_kind))
         try:
             self._core.check(type_code("float32", "dtype"))
         except InvalidArgument:
@@ -564,8 +567,9 @@ class Epilogue(_WithParameters):
         As of `Semiring`, ``x**n`` is a power.
     name : str
         In messages: letters, digits and '_'; by default that of the function.
-    **parameters : numbers
+    **parameters : numbers or arrays
         Hyperparameters, at most 16. They are attributes: ``e.slope = 0.1`` compiles nothing. Those of a function have their values as defaults.
+        Arrays are as of `Semiring`, of the wider type of `x` and the output, float32 of 16 bits.
 
     It goes with a `Semiring` and with "plus_times". `x` is float32 of float16 and bfloat16, and else has the type of the results without
     an epilogue, as the output has if it is neither given nor has a `dtype`.
@@ -595,8 +599,8 @@ class Epilogue(_WithParameters):
         set_ = object.__setattr__
         set_(self, "_texts", texts)
         set_(self, "_name", _name_of(name, body))
-        set_(self, "_parameters", {one: float(number(value, one)) for one, value in parameters.items()})
-        set_(self, "_core", _core.TextEpilogue(self._name, texts["body"], self._parameters))
+        set_(self, "_parameters", {one: _value(one, value) for one, value in parameters.items()})
+        set_(self, "_core", _core.TextEpilogue(self._name, texts["body"], _first_values(self._parameters)))
         code = type_code("float32", "dtype")
         try:
             self._core.check(code, code)
@@ -626,6 +630,22 @@ class Epilogue(_WithParameters):
 
 def _restored_epilogue(body, name, parameters):
     return Epilogue(body, name=name, **parameters)
+
+
+def _value(name, value):
+    if _is_array(value):
+        require_no_gradient(value, name)
+        return value
+    return float(number(value, name))
+
+
+def _is_array(value):
+    return hasattr(value, "__dlpack__")
+
+
+def _first_values(parameters):
+    """Those that are numbers, and 0 for arrays, which calls have."""
+    return {name: 0.0 if _is_array(value) else value for name, value in parameters.items()}
 
 
 def semiring(function=None, /, *, add="x + y", identity="", step="", result="", name=None, commutative=False, fields=None, result_type=None):
