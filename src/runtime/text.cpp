@@ -5,6 +5,8 @@
 #include "text.hpp"
 #include "expressions.hpp"
 
+#include <rigel/runtime_gradient.hpp>
+
 namespace rigel::runtime {
 namespace {
 
@@ -268,14 +270,26 @@ void declare(Parser& parser, const std::vector<Hyperparameter>& hyperparameters,
 Variable uniform_index(const char* name) { return {Type::i64, std::string("(LV)(") + name + ")", true, false}; }
 Variable index_of_lanes(const char* name) { return {Type::i64, name, false, false}; }
 
-// The identity of a sum, a minimum or a maximum; else that of the text.
-std::string identity_of(const Texts& texts, bool is_minimum, bool is_maximum, const std::string& add) {
-  if (!texts.identity.empty()) return texts.identity;
-  if (add != "x+y" && add != "y+x" && !is_minimum && !is_maximum)
-    refuse_text(
-        "identity", texts.identity, 1, 1,
-        "expected the identity of add, a constant; it may be empty only if add is `x + y`, `min(x, y)` or `max(x, y)`");
-  return is_minimum ? "infinity" : is_maximum ? "-infinity" : "0";
+// What ⊕ is, if it is written so.
+struct Sum {
+  bool is_sum, is_minimum, is_maximum;
+  explicit Sum(const std::string& add)
+      : is_sum(add == "x+y" || add == "y+x"),
+        is_minimum(add == "min(x,y)" || add == "min(y,x)"),
+        is_maximum(add == "max(x,y)" || add == "max(y,x)") {}
+  bool is_one() const { return is_sum || is_minimum || is_maximum; }
+  const char* identity() const { return is_minimum ? "infinity" : is_maximum ? "-infinity" : "0"; }
+};
+
+// The identity of a sum, a minimum or a maximum; else that of the text, which may be empty only `if_known`.
+std::string identity_of(const char* owner, const std::string& text, const Sum& sum, const char* if_known) {
+  if (!text.empty()) return text;
+  if (!sum.is_one())
+    refuse_text("identity", text, 1, 1,
+                std::string("expected the identity of add, a constant; it may be empty only if ") + if_known +
+                    "add is `x + y`, `min(x, y)` or `max(x, y)`",
+                owner);
+  return sum.identity();
 }
 
 }  // namespace
@@ -303,7 +317,7 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
   if (!texts.step.empty()) parsed.step = one("step", texts.step, sum, {{"x", sum}, {"a", number}, {"b", number}}, true);
   if (!texts.result.empty()) parsed.result = one("result", texts.result, parsed.result_type, {{"x", sum}});
   const std::string add = joined_tokens(texts.add), multiply = joined_tokens(texts.multiply);
-  const bool is_minimum = add == "min(x,y)" || add == "min(y,x)", is_maximum = add == "max(x,y)" || add == "max(y,x)";
+  const Sum known(add);
   // One operation that rounds makes no NaN of finite numbers; two can, as ∞ − ∞.
   static const std::set<std::string_view> single = {"a+b",      "b+a",      "a-b",      "b-a",      "a*b",      "b*a",
                                                     "min(a,b)", "min(b,a)", "max(a,b)", "max(b,a)", "abs(a-b)", "abs(b-a)"};
@@ -317,15 +331,14 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
     parsed.form = TextForm::grouped;
   else if (!texts.result.empty())
     parsed.form = TextForm::result;
-  else if ((is_minimum || is_maximum) && texts.step.empty() && single.contains(multiply))
+  else if ((known.is_minimum || known.is_maximum) && texts.step.empty() && single.contains(multiply))
     parsed.form = TextForm::ordered;
-  parsed.is_minimum = is_minimum;
-  parsed.identity = one("identity", identity_of(texts, is_minimum, is_maximum, add), sum, {});
-  const bool is_sum = add == "x+y" || add == "y+x";
-  const std::string usual = is_sum ? "0" : is_minimum ? "infinity" : "-infinity", own = joined_tokens(texts.identity);
-  if (parsed.fields.empty() && !parsed.reads_k && texts.result.empty() && (is_sum || is_minimum || is_maximum) &&
-      (own.empty() || own == usual))
-    parsed.join = is_sum ? TextJoin::sum : is_minimum ? TextJoin::minimum : TextJoin::maximum;
+  parsed.is_minimum = known.is_minimum;
+  parsed.identity = one("identity", identity_of(subject.owner, texts.identity, known, ""), sum, {});
+  const std::string own = joined_tokens(texts.identity);
+  if (parsed.fields.empty() && !parsed.reads_k && texts.result.empty() && known.is_one() &&
+      (own.empty() || own == known.identity()))
+    parsed.join = known.is_sum ? TextJoin::sum : known.is_minimum ? TextJoin::minimum : TextJoin::maximum;
   return parsed;
 }
 
@@ -342,6 +355,28 @@ ParsedEpilogue parse(const EpilogueTexts& texts, Scalar number, Scalar result, S
   parser.declare("batch", uniform_index("batch"));
   declare(parser, texts.hyperparameters, subject.number);
   parsed.body = parser.body();
+  return parsed;
+}
+
+ParsedDerivative parse(const DerivativeTexts& texts, Scalar accumulator) {
+  ParsedDerivative parsed;
+  const Type number = type_of(accumulator);
+  const Subject subject{"runtime::Derivative", number, {}};
+  const auto one = [&](const char* function, const std::string& text, std::initializer_list<const char*> arguments) {
+    Parser parser(subject, function, text, number, parsed);
+    for (const char* const name : arguments) parser.declare(name, {number, name, false, false});
+    if (arguments.size() > 0) declare(parser, texts.hyperparameters, number);
+    return parser.body();
+  };
+  const bool is_usual = texts.accumulate.empty();
+  const std::string add = is_usual && texts.add.empty() ? "x + y" : texts.add;
+  parsed.multiply = one("multiply", texts.multiply, {"d", "b", "a"});
+  parsed.accumulate = one("accumulate", is_usual ? "fma(c, v, x)" : texts.accumulate, {"x", "c", "v"});
+  if (!add.empty()) parsed.add = one("add", add, {"x", "y"});
+  if (!texts.result.empty()) parsed.result = one("result", texts.result, {"x"});
+  parsed.identity =
+      one("identity",
+          identity_of(subject.owner, texts.identity, Sum(joined_tokens(add)), "accumulate and add are empty, or "), {});
   return parsed;
 }
 
