@@ -373,6 +373,27 @@ __attribute__((always_inline)) AV rigel_text_add_if_ordered(AV x, AV y) noexcept
   return s;
 }
 
+// Numbers pass as they are: vectors on hosts. Only GPUs join sums of parts of K.
+std::string source_of(const ParsedDerivative& parsed, Scalar accumulator, int lanes) {
+  const bool on_gpu = lanes == 0;
+  std::string s = prelude(parsed, accumulator, lanes, {.power = "power_in_gradient"});
+  s += function("AV multiply(AV d, AV b, AV a, const A* parameters)", parsed.multiply);
+  s += function("AV accumulate(AV x, AV c, AV v, const A* parameters)", parsed.accumulate);
+  s += function("AV add(AV x, AV y, const A* parameters)", parsed.add.code.empty() ? Body{"  return x;\n"} : parsed.add);
+  s += function("AV identity()", parsed.identity);
+  s += function("AV result(AV x, const A* parameters)", parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
+  s += "extern \"C\" {\n";
+  if (!on_gpu) s += support;
+  s += R"(#define INLINED __attribute__((always_inline))
+INLINED A rigel_text_identity() noexcept { return first(identity()); }
+INLINED AV rigel_text_multiply(AV d, AV b, AV a, const A* parameters) noexcept { return multiply(d, b, a, parameters); }
+INLINED AV rigel_text_accumulate(AV x, AV c, AV v, const A* parameters) noexcept { return accumulate(x, c, v, parameters); }
+INLINED AV rigel_text_result(AV x, const A* parameters) noexcept { return result(x, parameters); }
+)";
+  if (on_gpu) s += "INLINED AV rigel_text_add(AV x, AV y, const A* parameters) noexcept { return add(x, y, parameters); }\n";
+  return s + "}\n";
+}
+
 std::string store_of_results(Type result) {
   const std::string type = type_name(result), own = word(result);
   return "extern \"C\" {\nvoid rigel_text_store_" + type + "(" + own +
@@ -403,27 +424,6 @@ std::string source_of(const ParsedEpilogue& parsed, Scalar number, int lanes) {
 }
 }
 )";
-}
-
-// Numbers pass as they are: vectors on hosts. Only GPUs join sums of parts of K.
-std::string source_of(const ParsedDerivative& parsed, Scalar accumulator, int lanes) {
-  const bool on_gpu = lanes == 0;
-  std::string s = prelude(parsed, accumulator, lanes, {.power = "power_in_gradient"});
-  s += function("AV multiply(AV d, AV b, AV a, const A* parameters)", parsed.multiply);
-  s += function("AV accumulate(AV x, AV c, AV v, const A* parameters)", parsed.accumulate);
-  s += function("AV add(AV x, AV y, const A* parameters)", parsed.add.code.empty() ? Body{"  return x;\n"} : parsed.add);
-  s += function("AV identity()", parsed.identity);
-  s += function("AV result(AV x, const A* parameters)", parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
-  s += "extern \"C\" {\n";
-  if (!on_gpu) s += support;
-  s += R"(#define INLINED __attribute__((always_inline))
-INLINED A rigel_text_identity() noexcept { return first(identity()); }
-INLINED AV rigel_text_multiply(AV d, AV b, AV a, const A* parameters) noexcept { return multiply(d, b, a, parameters); }
-INLINED AV rigel_text_accumulate(AV x, AV c, AV v, const A* parameters) noexcept { return accumulate(x, c, v, parameters); }
-INLINED AV rigel_text_result(AV x, const A* parameters) noexcept { return result(x, parameters); }
-)";
-  if (on_gpu) s += "INLINED AV rigel_text_add(AV x, AV y, const A* parameters) noexcept { return add(x, y, parameters); }\n";
-  return s + "}\n";
 }
 
 }  // namespace rigel::runtime

@@ -270,26 +270,20 @@ void declare(Parser& parser, const std::vector<Hyperparameter>& hyperparameters,
 Variable uniform_index(const char* name) { return {Type::i64, std::string("(LV)(") + name + ")", true, false}; }
 Variable index_of_lanes(const char* name) { return {Type::i64, name, false, false}; }
 
-// What ⊕ is, if it is written so.
-struct Sum {
-  bool is_sum, is_minimum, is_maximum;
-  explicit Sum(const std::string& add)
-      : is_sum(add == "x+y" || add == "y+x"),
-        is_minimum(add == "min(x,y)" || add == "min(y,x)"),
-        is_maximum(add == "max(x,y)" || add == "max(y,x)") {}
-  bool is_one() const { return is_sum || is_minimum || is_maximum; }
-  const char* identity() const { return is_minimum ? "infinity" : is_maximum ? "-infinity" : "0"; }
-};
+bool is_minimum_of(const std::string& tokens) { return tokens == "min(x,y)" || tokens == "min(y,x)"; }
+bool is_maximum_of(const std::string& tokens) { return tokens == "max(x,y)" || tokens == "max(y,x)"; }
+bool is_sum_of(const std::string& tokens) { return tokens == "x+y" || tokens == "y+x"; }
 
-// The identity of a sum, a minimum or a maximum; else that of the text, which may be empty only `if_known`.
-std::string identity_of(const char* owner, const std::string& text, const Sum& sum, const char* if_known) {
-  if (!text.empty()) return text;
-  if (!sum.is_one())
-    refuse_text("identity", text, 1, 1,
-                std::string("expected the identity of add, a constant; it may be empty only if ") + if_known +
-                    "add is `x + y`, `min(x, y)` or `max(x, y)`",
+// The identity of a sum, a minimum or a maximum, which the text `function` is; else that of the text.
+std::string identity_of(const char* owner, const std::string& identity, const std::string& function,
+                        const std::string& tokens) {
+  if (!identity.empty()) return identity;
+  if (!is_sum_of(tokens) && !is_minimum_of(tokens) && !is_maximum_of(tokens))
+    refuse_text("identity", identity, 1, 1,
+                "expected the identity of " + function + ", a constant; it may be empty only if " + function +
+                    " is `x + y`, `min(x, y)` or `max(x, y)`",
                 owner);
-  return sum.identity();
+  return is_minimum_of(tokens) ? "infinity" : is_maximum_of(tokens) ? "-infinity" : "0";
 }
 
 }  // namespace
@@ -317,7 +311,7 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
   if (!texts.step.empty()) parsed.step = one("step", texts.step, sum, {{"x", sum}, {"a", number}, {"b", number}}, true);
   if (!texts.result.empty()) parsed.result = one("result", texts.result, parsed.result_type, {{"x", sum}});
   const std::string add = joined_tokens(texts.add), multiply = joined_tokens(texts.multiply);
-  const Sum known(add);
+  const bool is_minimum = is_minimum_of(add), is_maximum = is_maximum_of(add);
   // One operation that rounds makes no NaN of finite numbers; two can, as ∞ − ∞.
   static const std::set<std::string_view> single = {"a+b",      "b+a",      "a-b",      "b-a",      "a*b",      "b*a",
                                                     "min(a,b)", "min(b,a)", "max(a,b)", "max(b,a)", "abs(a-b)", "abs(b-a)"};
@@ -331,30 +325,15 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
     parsed.form = TextForm::grouped;
   else if (!texts.result.empty())
     parsed.form = TextForm::result;
-  else if ((known.is_minimum || known.is_maximum) && texts.step.empty() && single.contains(multiply))
+  else if ((is_minimum || is_maximum) && texts.step.empty() && single.contains(multiply))
     parsed.form = TextForm::ordered;
-  parsed.is_minimum = known.is_minimum;
-  parsed.identity = one("identity", identity_of(subject.owner, texts.identity, known, ""), sum, {});
-  const std::string own = joined_tokens(texts.identity);
-  if (parsed.fields.empty() && !parsed.reads_k && texts.result.empty() && known.is_one() &&
-      (own.empty() || own == known.identity()))
-    parsed.join = known.is_sum ? TextJoin::sum : known.is_minimum ? TextJoin::minimum : TextJoin::maximum;
-  return parsed;
-}
-
-ParsedEpilogue parse(const EpilogueTexts& texts, Scalar number, Scalar result, Scalar element) {
-  ParsedEpilogue parsed;
-  parsed.element = element;
-  parsed.argument = type_of(texts.argument);
-  parsed.result = type_of(result);
-  const Subject subject{"runtime::Epilogue", type_of(number), {}};
-  Parser parser(subject, "body", texts.body, parsed.result, parsed);
-  parser.declare("x", {parsed.argument, "x", false, false});
-  parser.declare("m", index_of_lanes("m"));
-  parser.declare("n", index_of_lanes("n"));
-  parser.declare("batch", uniform_index("batch"));
-  declare(parser, texts.hyperparameters, subject.number);
-  parsed.body = parser.body();
+  parsed.is_minimum = is_minimum;
+  parsed.identity = one("identity", identity_of(subject.owner, texts.identity, "add", add), sum, {});
+  const bool is_sum = is_sum_of(add);
+  const std::string usual = is_sum ? "0" : is_minimum ? "infinity" : "-infinity", own = joined_tokens(texts.identity);
+  if (parsed.fields.empty() && !parsed.reads_k && texts.result.empty() && (is_sum || is_minimum || is_maximum) &&
+      (own.empty() || own == usual))
+    parsed.join = is_sum ? TextJoin::sum : is_minimum ? TextJoin::minimum : TextJoin::maximum;
   return parsed;
 }
 
@@ -374,9 +353,23 @@ ParsedDerivative parse(const DerivativeTexts& texts, Scalar accumulator) {
   parsed.accumulate = one("accumulate", is_usual ? "fma(c, v, x)" : texts.accumulate, {"x", "c", "v"});
   if (!add.empty()) parsed.add = one("add", add, {"x", "y"});
   if (!texts.result.empty()) parsed.result = one("result", texts.result, {"x"});
-  parsed.identity =
-      one("identity",
-          identity_of(subject.owner, texts.identity, Sum(joined_tokens(add)), "accumulate and add are empty, or "), {});
+  parsed.identity = one("identity", identity_of(subject.owner, texts.identity, "add", joined_tokens(add)), {});
+  return parsed;
+}
+
+ParsedEpilogue parse(const EpilogueTexts& texts, Scalar number, Scalar result, Scalar element) {
+  ParsedEpilogue parsed;
+  parsed.element = element;
+  parsed.argument = type_of(texts.argument);
+  parsed.result = type_of(result);
+  const Subject subject{"runtime::Epilogue", type_of(number), {}};
+  Parser parser(subject, "body", texts.body, parsed.result, parsed);
+  parser.declare("x", {parsed.argument, "x", false, false});
+  parser.declare("m", index_of_lanes("m"));
+  parser.declare("n", index_of_lanes("n"));
+  parser.declare("batch", uniform_index("batch"));
+  declare(parser, texts.hyperparameters, subject.number);
+  parsed.body = parser.body();
   return parsed;
 }
 

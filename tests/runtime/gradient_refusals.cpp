@@ -37,7 +37,7 @@ TEST_CASE("text gradient: texts that are refused, with the place") {
   refuses({.multiply = "a", .accumulate = "x + c * v", .add = "x + v", .identity = "0"}, "add", "line 1, column 5",
           "'v' is not known here");
   refuses({.multiply = "a", .accumulate = "x + c * v"}, "identity", "line 1, column 1",
-          "may be empty only if accumulate and add are empty, or add is");
+          "it may be empty only if add is `x + y`");
   refuses({.multiply = "a", .identity = "a"}, "identity", "line 1, column 1", "'a' is not known here");
   refuses({.multiply = "a", .result = "c"}, "result", "line 1, column 1", "'c' is not known here");
   refuses({.multiply = "a", .result = "system(x)"}, "result", "line 1, column 1", "is no function");
