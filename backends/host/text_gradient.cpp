@@ -34,6 +34,18 @@ struct State {
 };
 const State& state_of(const Kernel<Gradient>& kernel) { return *static_cast<const State*>(kernel.state.get()); }
 
+// Calls use(arguments) with what a kernel gets. Views of hyperparameters are read now: hosts' spaces run one call after the other.
+template <class G, class Use>
+void with_arguments(const Gradient& p, const Use& use) {
+  using A = typename G::accumulator;
+  const auto& values = *static_cast<const detail::TextValues*>(p.functor_object);
+  const std::vector<std::byte> numbers = values.read(detail::most_text_parameters * sizeof(A), 0, p.batch);
+  const G functor{reinterpret_cast<const A*>(numbers.data()), values.differ() ? detail::most_text_parameters : 0};
+  Gradient own = p;
+  own.functor_object = &functor;
+  use(detail::gradient_arguments<G>(own));
+}
+
 template <class Level, class G>
 Kernel<Gradient> kernel_of(const detail::TextGradientFacts& facts, const detail::TextCode& code) {
   using A = typename G::accumulator;
@@ -54,14 +66,29 @@ Kernel<Gradient> kernel_of(const detail::TextGradientFacts& facts, const detail:
     return gradient_workspace(p, state_of(kernel).loop);
   };
   k.run = [](const Kernel<Gradient>& kernel, const Gradient& p, const Plan&, const Workspace& workspace) {
-    // Views of hyperparameters are read now: hosts' spaces run one call after the other.
-    const auto& values = *static_cast<const detail::TextValues*>(p.functor_object);
-    const std::vector<std::byte> numbers = values.read(detail::most_text_parameters * sizeof(A), 0, p.batch);
-    const G functor{reinterpret_cast<const A*>(numbers.data()), values.differ() ? detail::most_text_parameters : 0};
-    Gradient own = p;
-    own.functor_object = &functor;
-    const detail::GradientArguments<G> arguments = detail::gradient_arguments<G>(own);
-    run_gradient<Spaces>(kernel.info.name, p, state_of(kernel).loop, &arguments, workspace);
+    with_arguments<G>(p, [&](const detail::GradientArguments<G>& arguments) {
+      run_gradient<Spaces>(kernel.info.name, p, state_of(kernel).loop, &arguments, workspace);
+    });
+  };
+  return k;
+}
+
+// The kernel of rigel_text_gradient_reference(), which runs on the thread of the call.
+template <class G>
+Kernel<Gradient> reference_of(const detail::TextGradientFacts& facts, const detail::TextCode& code) {
+  Kernel<Gradient> k;
+  k.info = detail::text_gradient_info<G>(facts, "reference", {}, detail::bits_of(detail::compiled_host_spaces{}));
+  k.info.promises = k.info.promises | Promise::batch_invariant | Promise::reference_bits;
+  k.info.bit_class = "reference";
+  k.state = std::make_shared<const detail::TextCode>(code);
+  k.cost = [](const Kernel<Gradient>&, const Gradient& p, Plan&) {
+    return detail::evaluations(p) * static_cast<double>(p.outputs) * 1e-8;
+  };
+  k.run = [](const Kernel<Gradient>& kernel, const Gradient& p, const Plan&, const Workspace&) {
+    using Compute = void (*)(const void*);
+    const auto* const of = static_cast<const detail::TextCode*>(kernel.state.get());
+    with_arguments<G>(
+        p, [&](const detail::GradientArguments<G>& arguments) { reinterpret_cast<Compute>(of->functions[0])(&arguments); });
   };
   return k;
 }
@@ -76,7 +103,9 @@ detail::TextGradientLoops loops_of() {
            nullptr,
            text_gradient_layout<Level, G>,
            "gradient_"},
-          &kernel_of<Level, G>};
+          &kernel_of<Level, G>,
+          "rigel_text_gradient_reference",
+          &reference_of<G>};
 }
 
 template <class Level>

@@ -37,6 +37,7 @@ namespace detail {
 /// Makes a derivative the functor of a problem whose operands are set. Throws Error(invalid_argument) if their types are not those of the
 /// derivative, or if a view that is a hyperparameter does not go with the problem.
 void set_derivative(Gradient& p, const Derivative& derivative);
+Verification verify(const Derivative& derivative, unsigned seed);
 }  // namespace detail
 
 /// A functor of contract_gradient() from text. Copies are cheap; each has its own values of the hyperparameters.
@@ -79,6 +80,7 @@ class Derivative {
 
  private:
   friend void detail::set_derivative(Gradient&, const Derivative&);
+  friend Verification detail::verify(const Derivative&, unsigned);
   void set_view(std::string_view name, Scalar type, rigel::detail::TextView view);
   std::shared_ptr<Program> program_;
   rigel::detail::TextValues values_;  // numbers of the accumulator's type
@@ -116,6 +118,14 @@ template <class Exec, class A, class B, class C, class D, class Out>
 std::size_t gradient_workspace_size(const Exec& exec, const runtime::Derivative& derivative, const A& a, const B& b,
                                     const C& c, const D& d, const Out& out, const GradientOptions& options = {}) {
   return workspace_size(gradient_problem(exec, derivative, a, b, c, d, out, options)).bytes;
+}
+
+/// Holds the kernels of a derivative from text to their promises, on the problems of verify() of registered kernels: those of the host, and of a
+/// GPU those that promise the reference's bits. Results must have the bits of the same text computed output by output on the host, from
+/// the operands as they lie in memory. The hyperparameters are those of the object. Throws as contract_gradient() does, and
+/// Error(invalid_argument) if a hyperparameter is a view of several numbers.
+inline Verification verify(const runtime::Derivative& derivative, unsigned seed = 1) {
+  return runtime::detail::verify(derivative, seed);
 }
 
 }  // namespace rigel

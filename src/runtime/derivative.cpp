@@ -5,6 +5,8 @@
 #include "parameters.hpp"
 #include "text.hpp"
 
+#include "../operations/verify.hpp"
+
 #include <rigel/config.hpp>
 #include <rigel/detail/checks.hpp>
 #include <rigel/detail/text_gradient.hpp>
@@ -61,9 +63,10 @@ struct Derivative::Program {
   Owner owner() const { return {derivative_owner, texts.name, texts.hyperparameters, facts.accumulator}; }
 };
 
-void Derivative::Program::compile() {
-  const std::lock_guard lock(mutex);
-  if (is_compiled) return;
+namespace {
+
+// The loop of this processor, or an Error(unsupported).
+rigel::detail::TextGradientLoops loops_for(const DerivativeTexts& texts) {
   std::optional<rigel::detail::TextGradientLoops> loops;
 #if RIGEL_BACKEND_HOST
   loops = backends::host::text_gradient_loops(texts.element);
@@ -71,7 +74,16 @@ void Derivative::Program::compile() {
   if (!loops)
     throw Error(Code::unsupported, std::string(derivative_owner) + " '" + texts.name +
                                        "': this build of Rigel has no loops for this processor");
-  kernels = {loops->kernel(facts, code_of(work(loops->lanes), *loops))};
+  return *loops;
+}
+
+}  // namespace
+
+void Derivative::Program::compile() {
+  const std::lock_guard lock(mutex);
+  if (is_compiled) return;
+  const rigel::detail::TextGradientLoops loops = loops_for(texts);
+  kernels = {loops.kernel(facts, code_of(work(loops.lanes), loops))};
   is_compiled = true;
 }
 
@@ -157,6 +169,31 @@ void detail::set_derivative(Gradient& p, const Derivative& derivative) {
   p.accumulator = derivative.accumulator();
   p.functor_object = &derivative.values_;
   p.instantiated = derivative.kernels(p.execution.space);
+}
+
+Verification detail::verify(const Derivative& derivative, unsigned seed) {
+  const Derivative::Program& program = *derivative.program_;
+  if (derivative.values_.differ())
+    refuse(derivative_owner, "verify: '" + derivative.name() +
+                                 "' has a view of several numbers as hyperparameter, expected one number for all");
+  constexpr Space host = rigel::detail::space_of<Kokkos::DefaultHostExecutionSpace>;
+  require_views(program.owner(), derivative.values_, host, 1);
+  rigel::detail::TextGradientLoops loops = loops_for(program.texts);
+  loops.roots = {loops.reference_root, loops.reference_root};
+  const Kernel<Gradient> reference = loops.reference(program.facts, code_of(program.work(loops.lanes), loops));
+  Gradient of;
+  of.functor = {derivative.name(), &program};
+  of.element = derivative.element();
+  of.accumulator = derivative.accumulator();
+  of.functor_object = &derivative.values_;
+  Verification result;
+  engine::verify_text(derivative.kernels(host).front(), reference, of, seed, result);
+#if RIGEL_BACKEND_CUDA_SIMT
+  require_views(program.owner(), derivative.values_, Space::cuda, 1);
+  for (const Kernel<Gradient>& kernel : derivative.kernels(Space::cuda))
+    if (covers(kernel.info.promises, Promise::reference_bits)) engine::verify_text(kernel, reference, of, seed, result);
+#endif
+  return result;
 }
 
 }  // namespace rigel::runtime

@@ -397,3 +397,36 @@ TEST_CASE("text gradient: sums whose parts are not joined, and results") {
     CHECK(text.kernels(rigel::detail::space_of<Exec>).size() == 1);
   });
 }
+
+namespace {
+
+void holds(const DerivativeTexts& text) {
+  CAPTURE(text.multiply);
+  const Derivative derivative(text);
+  const rigel::Verification first = rigel::verify(derivative, 1), again = rigel::verify(derivative, 1);
+  CHECK(first.report == "");
+  CHECK(first.ok);
+  CHECK(first.problems >= 24);
+  CHECK(first.digest == again.digest);
+}
+
+}  // namespace
+
+TEST_CASE("text gradient verify: each element type, functions, results; hyperparameters are those of the object") {
+  if (!texts::can_compile()) return;
+  holds({.multiply = of_euclidean, .hyperparameters = {{"epsilon", 0.125}}});
+  holds({.element = Scalar::f64, .multiply = of_minkowski, .hyperparameters = {{"epsilon", 0}, {"q", 0.3125}}});
+  holds({.element = Scalar::f16, .multiply = "a * exp(-abs(d - b))", .accumulate = "x + c * v", .add = "x + y"});
+  holds({.element = Scalar::bf16, .multiply = "a * (d - b)", .result = "sqrt(abs(x))"});
+  holds({.element = Scalar::i64, .multiply = "a * (d % 3) + b", .accumulate = "max(x, c * v)", .add = "max(x, y)"});
+  holds(text_of(Largest{}));
+  Derivative text({.name = "mine", .multiply = "a * p", .hyperparameters = {{"p", 2}}});
+  const rigel::Verification two = rigel::verify(text);
+  text.set("p", 3);
+  CHECK(rigel::verify(text).digest != two.digest);
+  const Kokkos::View<float*, texts::Memory> several("several", 2);
+  text.set("p", several);
+  const auto refused = support::caught([&] { static_cast<void>(rigel::verify(text)); });
+  CHECK(refused.code == rigel::Code::invalid_argument);
+  CHECK(refused.lacks({"verify: 'mine' has a view of several numbers as hyperparameter"}) == "");
+}

@@ -138,4 +138,18 @@ TEST_CASE("text gradient: nothing is compiled while a stream is captured, and a 
   }
   cudaStreamDestroy(stream);
 }
+
+TEST_CASE("text gradient: verify() refuses hyperparameters that the host cannot read, as that of semirings does") {
+  if (!texts::can_compile()) return;
+  const Kokkos::View<float, Kokkos::CudaSpace> p("p");
+  Derivative text({.multiply = "a * p", .hyperparameters = {{"p", 1}}});
+  rigel::runtime::Semiring semiring({.multiply = "a * b * p", .add = "x + y", .hyperparameters = {{"p", 1}}});
+  text.set("p", p);
+  semiring.set("p", p);
+  for (const auto& refused : {support::caught([&] { static_cast<void>(rigel::verify(text)); }),
+                              support::caught([&] { static_cast<void>(rigel::verify(semiring)); })}) {
+    CHECK(refused.code == rigel::Code::invalid_argument);
+    CHECK(refused.lacks({"hyperparameter 'p'", "is in memory that space", "cannot read"}) == "");
+  }
+}
 #endif

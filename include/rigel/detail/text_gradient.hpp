@@ -21,6 +21,9 @@ struct TextGradientFacts {
 /// The loop of the host, compiled for one level.
 struct TextGradientLoops : TextRoots {
   Kernel<Gradient> (*kernel)(const TextGradientFacts&, const TextCode&);
+  // What verify() holds it to: the root, which is both of the code's functions, and the kernel.
+  const char* reference_root;
+  Kernel<Gradient> (*reference)(const TextGradientFacts&, const TextCode&);
 };
 
 /// The info of a kernel whose functor G stands for a text.
