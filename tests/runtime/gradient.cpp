@@ -16,7 +16,7 @@ using texts::Host;
 
 namespace {
 
-constexpr const char* of_manhattan = "auto t = d - b; return abs(t) < epsilon || t == 0 ? 0 : a * copysign(1, t);";
+constexpr const char* of_manhattan = "auto t = d - b; return abs(t) < epsilon ? 0 : a * copysign(1, t);";
 constexpr const char* of_euclidean = "auto t = d - b; return abs(t) < epsilon || t == 0 || (a == 0 && t == t) ? 0 : a * t;";
 constexpr const char* of_minkowski =
     "auto t = d - b;\n"

@@ -116,9 +116,9 @@ TEST_CASE("text gradient: a call is explained, and knows its workspace") {
     const bool on_gpu = rigel::detail::space_of<Exec> == rigel::Space::cuda;
     CHECK(explained.find("mine f32, 2x4x5, k 4000") != explained.npos);
     CHECK(explained.find(on_gpu ? "cuda.gradient.mine.f32.split_k" : "host.mine.f32.v") != explained.npos);
-    const std::size_t bytes = rigel::gradient_workspace_size(exec, text, a, b, c, d, out);
-    CHECK(bytes > 0);
-    rigel::contract_gradient(exec, text, a, b, c, d, out);
+    const rigel::GradientOptions options{.kernel = on_gpu ? "cuda.gradient.mine.f32.split_k" : "host"};
+    CHECK(rigel::gradient_workspace_size(exec, text, a, b, c, d, out, options) > 0);
+    rigel::contract_gradient(exec, text, a, b, c, d, out, options);
     exec.fence();
   });
   // Equal texts of other names and blanks share code.
