@@ -84,10 +84,10 @@ endif()
 # The loops' bitcode, optimised but for what the texts say. It is never linked, so that no two levels meet.
 set(folder ${PROJECT_BINARY_DIR}/runtime)
 file(MAKE_DIRECTORY ${folder})
-set(template ${PROJECT_SOURCE_DIR}/backends/host/text.cpp.in)
 set(floating "Row rigel_text_exp(Row x) noexcept { return rigel::math::exponential(x); }
 Row rigel_text_log(Row x) noexcept { return rigel::math::logarithm(x); }
-Row rigel_text_power(Row x, Accumulator p) noexcept { return rigel::math::power(x, p); }
+Row rigel_text_power(Row x, Accumulator p) noexcept { return rigel::math::power(x, p); }")
+set(floating_blocks "
 Block rigel_text_exp_block(Block x) noexcept { return rigel::math::exponential(x); }
 Block rigel_text_log_block(Block x) noexcept { return rigel::math::logarithm(x); }
 Block rigel_text_power_block(Block x, Accumulator p) noexcept { return rigel::math::power(x, p); }")
@@ -117,22 +117,28 @@ macro(rigel_embed_bitcode element level bitcode)
 extern \"C\" const char ${name}[], ${name}_end[];\n")
   string(APPEND table "    {\"${element}\", \"${level}\", ${name}, ${name}_end},\n")
 endmacro()
+# rigel_host_bitcode(<name> <element> <level> <template> [<functions>]): the bitcode of a template's loops, as <name>. The functions are those
+# that texts of floating-point numbers call.
+macro(rigel_host_bitcode name element level template)
+  set(RIGEL_LEVEL ${level})
+  set(RIGEL_ELEMENT ${types_${element}})
+  set(RIGEL_FUNCTIONS)
+  if(${element} MATCHES "f")
+    set(RIGEL_FUNCTIONS "${ARGV4}")
+  endif()
+  set(stem ${folder}/text_${level}_${name})
+  configure_file(${template} ${stem}.cpp @ONLY)
+  add_custom_command(OUTPUT ${stem}.bc DEPFILE ${stem}.d DEPENDS ${stem}.cpp
+    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${CMAKE_CXX_COMPILER} -std=c++20 -O2 -DNDEBUG -ffp-contract=off -fwrapv -fno-rtti -fignore-exceptions -fPIC
+      ${RIGEL_FLAGS_${level}} -Wall -Wextra -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/include
+      -MD -MT ${stem}.bc -MF ${stem}.d -emit-llvm -c ${stem}.cpp -o ${stem}.bc
+    COMMENT "Bitcode of the loops for texts at level ${level}: ${name}" VERBATIM)
+  rigel_embed_bitcode(${name} ${level} ${stem}.bc)
+endmacro()
 foreach(level IN LISTS levels)
   foreach(element IN ITEMS f32 f64 f16 bf16 i32 i64)
-    set(RIGEL_LEVEL ${level})
-    set(RIGEL_ELEMENT ${types_${element}})
-    set(RIGEL_FUNCTIONS)
-    if(element MATCHES "f")
-      set(RIGEL_FUNCTIONS ${floating})
-    endif()
-    set(stem ${folder}/text_${level}_${element})
-    configure_file(${template} ${stem}.cpp @ONLY)
-    add_custom_command(OUTPUT ${stem}.bc DEPFILE ${stem}.d DEPENDS ${stem}.cpp
-      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${CMAKE_CXX_COMPILER} -std=c++20 -O2 -DNDEBUG -ffp-contract=off -fwrapv -fno-rtti -fignore-exceptions -fPIC
-        ${RIGEL_FLAGS_${level}} -Wall -Wextra -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/include
-        -MD -MT ${stem}.bc -MF ${stem}.d -emit-llvm -c ${stem}.cpp -o ${stem}.bc
-      COMMENT "Bitcode of the loops for texts of ${element} at level ${level}" VERBATIM)
-    rigel_embed_bitcode(${element} ${level} ${stem}.bc)
+    rigel_host_bitcode(${element} ${element} ${level} ${PROJECT_SOURCE_DIR}/backends/host/text.cpp.in "${floating}${floating_blocks}")
+    rigel_host_bitcode(gradient_${element} ${element} ${level} ${PROJECT_SOURCE_DIR}/backends/host/text_gradient.cpp.in "${floating}")
   endforeach()
 endforeach()
 
@@ -176,6 +182,9 @@ set(backend ${PROJECT_SOURCE_DIR}/backends/cuda)
 if(toolkit AND EXISTS ${backend})
   foreach(element IN ITEMS f32 f64 f16 bf16 i32 i64)
     rigel_gpu_bitcode(${element} sm_80 ${backend}/simt/text.cpp.in simt ${element})
+  endforeach()
+  foreach(element IN ITEMS f32 f64 f16 bf16 i32 i64)
+    rigel_gpu_bitcode(gradient_${element} sm_80 ${backend}/gradient/text.cpp.in gradient ${element})
   endforeach()
   rigel_gpu_bitcode(functions sm_80 ${backend}/simt/text_functions.cpp)
   # Epilogues from text of products on tensor cores.

@@ -16,6 +16,34 @@ struct InstantiatedGradient {
   static const GradientLoop& get() { return gradient_loop<Level, G>; }
 };
 
+/// Predicted seconds of a loop of accumulators A with vectors of `vector_bytes`, whose multiply() takes powers or the like.
+template <class A>
+double gradient_seconds(const Gradient& p, int vector_bytes, bool takes_powers) {
+  const Cpu& cpu = cpu_of(p.execution);
+  constexpr double of_vector = 0.375;  // of the speed of a step on vectors
+  const double of_cycle = of_vector * cpu.vectors(vector_bytes) * vector_bytes / sizeof(A);  // terms of a thread
+  const double terms = detail::evaluations(p) * (static_cast<double>(p.outputs) + (takes_powers ? 30 : 3));
+  return 2 * cpu.launch_seconds + cpu.seconds(terms / of_cycle / p.execution.concurrency);
+}
+inline WorkspaceSize gradient_workspace(const Gradient& p, const GradientLoop& loop) {
+  const GradientGrid grid = gradient_grid(p, loop.geometry);
+  return {.bytes = grid.scratch() * static_cast<std::size_t>(grid.workers)};
+}
+/// Runs a loop, whose arguments these are, on a host space of the list. It is complete when this returns, as host launches are.
+template <class Spaces>
+void run_gradient(const std::string& kernel, const Gradient& p, const GradientLoop& loop, const void* arguments,
+                  const Workspace& workspace) {
+  const GradientGrid grid = gradient_grid(p, loop.geometry);
+  detail::with_instance(Spaces{}, p.execution, [&]<class Exec>(const Exec& exec) {
+    using Policy = Kokkos::RangePolicy<Exec, Kokkos::Schedule<Kokkos::Static>, Kokkos::IndexType<int>>;
+    Kokkos::parallel_for("rigel::gradient/" + kernel, Policy(exec, 0, grid.workers, Kokkos::ChunkSize(1)),
+                         [work = loop.work, arguments, cut = &grid, base = workspace.data](const int worker) {
+                           work(arguments, *cut, worker,
+                                static_cast<std::byte*>(base) + static_cast<std::size_t>(worker) * cut->scratch());
+                         });
+  });
+}
+
 /// The kernel of functor G at a level, whose loop `Source::get()` returns, on host spaces of the list.
 template <class Level, class G, class Source, class Spaces>
 Kernel<Gradient> gradient_kernel() {
@@ -30,29 +58,12 @@ Kernel<Gradient> gradient_kernel() {
     k.info.promises = k.info.promises | Promise::reference_bits;
   k.info.tile = {Source::get().geometry.lanes, 1, 0};
   k.cost = [](const Kernel<Gradient>&, const Gradient& p, Plan&) {
-    const Cpu& cpu = cpu_of(p.execution);
-    constexpr double of_vector = 0.375;  // of the speed of a step on vectors
-    const double of_cycle = of_vector * cpu.vectors(Level::vector_bytes) * Level::vector_bytes /
-                            sizeof(typename G::accumulator);  // terms of a thread
-    const double terms = detail::evaluations(p) * (static_cast<double>(p.outputs) + (detail::takes_powers<G> ? 30 : 3));
-    return 2 * cpu.launch_seconds + cpu.seconds(terms / of_cycle / p.execution.concurrency);
+    return gradient_seconds<typename G::accumulator>(p, Level::vector_bytes, detail::takes_powers<G>);
   };
-  k.workspace = [](const Kernel<Gradient>&, const Gradient& p, const Plan&) {
-    const GradientGrid grid = gradient_grid(p, Source::get().geometry);
-    return WorkspaceSize{.bytes = grid.scratch() * static_cast<std::size_t>(grid.workers)};
-  };
+  k.workspace = [](const Kernel<Gradient>&, const Gradient& p, const Plan&) { return gradient_workspace(p, Source::get()); };
   k.run = [](const Kernel<Gradient>& kernel, const Gradient& p, const Plan&, const Workspace& workspace) {
     const detail::GradientArguments<G> arguments = detail::gradient_arguments<G>(p);
-    const GradientGrid grid = gradient_grid(p, Source::get().geometry);
-    detail::with_instance(Spaces{}, p.execution, [&]<class Exec>(const Exec& exec) {
-      using Policy = Kokkos::RangePolicy<Exec, Kokkos::Schedule<Kokkos::Static>, Kokkos::IndexType<int>>;
-      // A host launch is complete when Kokkos returns from it, so the pointers stay valid.
-      Kokkos::parallel_for(
-          "rigel::gradient/" + kernel.info.name, Policy(exec, 0, grid.workers, Kokkos::ChunkSize(1)),
-          [work = Source::get().work, g = &arguments, cut = &grid, base = workspace.data](const int worker) {
-            work(g, *cut, worker, static_cast<std::byte*>(base) + static_cast<std::size_t>(worker) * cut->scratch());
-          });
-    });
+    run_gradient<Spaces>(kernel.info.name, p, Source::get(), &arguments, workspace);
   };
   return k;
 }

@@ -229,8 +229,10 @@ detail::TextLoops loops_of(TextForm form) {
     using S = text_semiring_t<Level, E, own>;
     constexpr int lanes = (own == TextForm::grouped ? 4 : 1) * Level::vector_bytes / static_cast<int>(sizeof(A));
     // The table and the layout are those of each form.
-    return {Level::name,          lanes,     {blocks, batches}, &support<Level, Plain>, text_layout<Level, Plain>,
-            &kernel_of<Level, S>, reference, &reference_of<S>};
+    return {{Level::name, lanes, {blocks, batches}, &support<Level, Plain>, text_layout<Level, Plain>},
+            &kernel_of<Level, S>,
+            reference,
+            &reference_of<S>};
   };
 #define RIGEL_LOOPS(form, prefix) \
   loops.template operator()<TextForm::form>(prefix "_blocks", prefix "_batches", prefix "_reference")

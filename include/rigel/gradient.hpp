@@ -102,19 +102,14 @@ std::span<const Kernel<Gradient>> instantiated_gradient_kernels() {
 template <class Exec, class View>
 inline constexpr bool reads_from = Kokkos::SpaceAccessibility<Exec, typename view_t<View>::memory_space>::accessible;
 
-/// The problem of a call on views. It points to `exec`, `functor` and options.kernel, which outlive it.
-template <class Exec, class G, class A, class B, class C, class D, class Out>
-Gradient gradient_on(const Exec& exec, const G& functor, const A& a, const B& b, const C& c, const D& d, const Out& out,
-                     const GradientOptions& options, const char* function) {
-  using E = typename G::element;
+/// A problem of a call on views, without a functor. It points to `exec` and options.kernel, which outlive it.
+template <class Exec, class A, class B, class C, class D, class Out>
+Gradient gradient_of_views(const Exec& exec, const A& a, const B& b, const C& c, const D& d, const Out& out,
+                           const GradientOptions& options, const char* function) {
   static_assert(Kokkos::is_execution_space_v<Exec>,
                 "contract_gradient: the first argument is a Kokkos execution space instance");
-  static_assert(GradientFunctor<G>, "contract_gradient: the second argument is a functor (see rigel/gradient_of.hpp)");
-  static_assert(holds<typename view_t<A>::non_const_value_type, E> && holds<typename view_t<B>::non_const_value_type, E> &&
-                    holds<typename view_t<C>::non_const_value_type, E> && holds<typename view_t<D>::non_const_value_type, E>,
-                "contract_gradient: A, B, C and D hold the functor's element type");
-  static_assert(std::is_same_v<typename Out::value_type, typename G::accumulator>,
-                "contract_gradient: Out is written, and holds the functor's accumulator type");
+  static_assert(!std::is_const_v<typename Out::value_type>,
+                "contract_gradient: Out is written, its elements cannot be const");
   static_assert(
       reads_from<Exec, A> && reads_from<Exec, B> && reads_from<Exec, C> && reads_from<Exec, D> && reads_from<Exec, Out>,
       "contract_gradient: the execution space cannot access one of the views");
@@ -126,9 +121,6 @@ Gradient gradient_on(const Exec& exec, const G& functor, const A& a, const B& b,
   p.may_cancel = options.may_cancel;
   p.kernel = options.kernel;
   p.workspace = options.workspace;
-  p.functor = {gradient_name<G>(), gradient_type<G>()};
-  p.element = scalar_of<E>;
-  p.accumulator = scalar_of<typename G::accumulator>;
   p.a = operand_of(a, options.batch, "A");
   p.b = operand_of(b, options.batch, "B");
   p.c = operand_of(c, options.batch, "C");
@@ -138,8 +130,26 @@ Gradient gradient_on(const Exec& exec, const G& functor, const A& a, const B& b,
   p.n = p.out.rows;
   p.m = p.out.columns;
   p.k = p.a.rows;
-  p.functor_object = &functor;
   p.accumulate = options.accumulate;
+  return p;
+}
+
+/// The problem of a call on views. It points to `exec`, `functor` and options.kernel, which outlive it.
+template <class Exec, class G, class A, class B, class C, class D, class Out>
+Gradient gradient_on(const Exec& exec, const G& functor, const A& a, const B& b, const C& c, const D& d, const Out& out,
+                     const GradientOptions& options, const char* function) {
+  using E = typename G::element;
+  static_assert(GradientFunctor<G>, "contract_gradient: the second argument is a functor (see rigel/gradient_of.hpp)");
+  static_assert(holds<typename view_t<A>::non_const_value_type, E> && holds<typename view_t<B>::non_const_value_type, E> &&
+                    holds<typename view_t<C>::non_const_value_type, E> && holds<typename view_t<D>::non_const_value_type, E>,
+                "contract_gradient: A, B, C and D hold the functor's element type");
+  static_assert(std::is_same_v<typename Out::value_type, typename G::accumulator>,
+                "contract_gradient: Out is written, and holds the functor's accumulator type");
+  Gradient p = gradient_of_views(exec, a, b, c, d, out, options, function);
+  p.functor = {gradient_name<G>(), gradient_type<G>()};
+  p.element = scalar_of<E>;
+  p.accumulator = scalar_of<typename G::accumulator>;
+  p.functor_object = &functor;
   if constexpr (!(is_compiled_gradient<G> && space_of<Exec> != Space::other))
     p.instantiated = instantiated_gradient_kernels<Exec, G>();
   return p;

@@ -689,6 +689,52 @@ rigel_code rigel_cdist_gradient_workspace_size(rigel_handle* handle, const rigel
                                                const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d,
                                                const rigel_matrix* out, size_t* bytes);
 
+/* A functor of gradients that is text, compiled in process when a call first needs it. docs/runtime.md describes the language. */
+typedef struct rigel_derivative rigel_derivative;
+
+/* What it is. Each text is an expression, or statements that end with `return`, and all but identity may read hyperparameters. */
+typedef struct rigel_derivative_args {
+  size_t size;
+  const char* name;       /* in explanations and messages: letters, digits and '_'; NULL: "text" */
+  const char* multiply;   /* v: the derivative of one distance by one coordinate, times a weight, over d, b and a */
+  const char* accumulate; /* x (+) c*v, over x, c and v; NULL: fma(c, v, x) */
+  const char* add;        /* x (+) y, over x and y, for sums of parts of K; NULL: x + y if accumulate is NULL, else no kernel cuts K */
+  const char* identity;   /* the identity of (+), a constant; NULL if accumulate and add are, or if add is x + y, min(x, y) or max(x, y) */
+  const char* result;     /* what Out receives of a sum x; NULL: x */
+  rigel_type element;     /* RIGEL_F16, RIGEL_BF16, RIGEL_F32, RIGEL_F64, RIGEL_I32 or RIGEL_I64; 0: RIGEL_F32 */
+  int32_t parameters_count;
+  const rigel_parameter* parameters; /* hyperparameters and their first values: at most 16 */
+  int64_t reserved[4];
+} rigel_derivative_args;
+
+/* As of semirings. */
+rigel_code rigel_derivative_create(const rigel_derivative_args* args, rigel_derivative** derivative);
+void rigel_derivative_destroy(rigel_derivative* derivative);
+rigel_code rigel_derivative_set(rigel_derivative* derivative, const char* name, double value);
+rigel_code rigel_derivative_compile(rigel_derivative* derivative, rigel_handle* handle);
+
+/* Arguments of rigel_contract_gradient() other than operands. */
+typedef struct rigel_contract_gradient_args {
+  size_t size;
+  const rigel_derivative* derivative;
+  const rigel_parameter* parameters; /* its hyperparameters; those that are not named have their values in it */
+  int32_t parameters_count;
+  int32_t accumulate;    /* 1: each sum starts with the value in Out */
+  int64_t output_stride; /* elements of Out from one o to the next; 0: N*M */
+  rigel_options options;
+  int64_t reserved[4];
+} rigel_contract_gradient_args;
+
+/* Out(l,o,n,m) = result( (+)_k accumulate(C(l,o,k), multiply(D(l,n,m), B(l,n,k), A(l,k,m))) ).
+ * a, b, c, d   K x M, N x K, O x K and N x M, of the derivative's element type
+ * out          N x M of that type, RIGEL_F32 of 16 bits, which overlaps no input: the matrix of o = 0; those of other o follow at
+ *              args->output_stride */
+rigel_code rigel_contract_gradient(rigel_handle* handle, const rigel_contract_gradient_args* args, const rigel_matrix* a,
+                                   const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d, const rigel_matrix* out);
+rigel_code rigel_contract_gradient_workspace_size(rigel_handle* handle, const rigel_contract_gradient_args* args, const rigel_matrix* a,
+                                                  const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d,
+                                                  const rigel_matrix* out, size_t* bytes);
+
 /* Where the gradient by a hyperparameter goes: 1 x 1 of f32 or f64 for each batch. */
 typedef struct rigel_hyperparameter_gradient {
   const char* name;
@@ -1001,6 +1047,9 @@ rigel_code rigel_explain_softmax_matvec(rigel_handle* handle, const rigel_reduce
 rigel_code rigel_explain_cdist_gradient(rigel_handle* handle, const rigel_cdist_gradient_args* args, const rigel_matrix* a,
                                         const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d, const rigel_matrix* out,
                                         char** json);
+rigel_code rigel_explain_contract_gradient(rigel_handle* handle, const rigel_contract_gradient_args* args, const rigel_matrix* a,
+                                           const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d,
+                                           const rigel_matrix* out, char** json);
 rigel_code rigel_explain_cholesky_solve(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a,
                                         const rigel_matrix* b, const rigel_matrix* x, const rigel_matrix* info, char** json);
 rigel_code rigel_explain_cholesky_factor(rigel_handle* handle, const rigel_solve_args* args, const rigel_matrix* a,

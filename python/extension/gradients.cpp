@@ -2,6 +2,8 @@
 //
 // Gradients of distances, kernel matrices and products.
 #include "calls.hpp"
+#include "derivatives.hpp"
+#include "texts.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -13,39 +15,72 @@ namespace {
 
 using Handle = nb::handle;
 
-// Out(l,o,n,m) of rigel_cdist_gradient(): a is K x M, b N x K, c O x K, d N x M.
-nb::object cdist_gradient(Handle a_given, Handle b_given, Handle c_given, Handle d_given, Handle out, Handle p,
-                          Handle epsilon, Flag may_cancel) {
-  const Array a = input(a_given, "a", 2), b = input(b_given, "b", 2), c = input(c_given, "c", 2), d = input(d_given, "d", 2);
+// The operands of a gradient: a is K x M, b N x K, c O x K, d N x M. Out is O x N x M of a type.
+struct Operands {
+  Operands(Handle a_given, Handle b_given, Handle c_given, Handle d_given, Handle out_given,
+           rigel_type (*type_of_out)(rigel_type))
+      : a(input(a_given, "a", 2)), b(input(b_given, "b", 2)), c(input(c_given, "c", 2)), d(input(d_given, "d", 2)) {
+    batch.broadcast(a, "a", 2);
+    batch.broadcast(b, "b", 2);
+    batch.broadcast(c, "c", 2);
+    batch.broadcast(d, "d", 2);
+    out.emplace(out_given, "out", a, batch, std::vector<std::int64_t>{c.rows(), d.rows(), d.columns()}, type_of_out(a.type),
+                false);
+    // The matrix of o = 0; those of other o follow at a stride.
+    first = out->array();
+    const int outputs = first.dimensions - 3;
+    output_stride = first.strides[static_cast<std::size_t>(outputs)];
+    for (auto* numbers : {&first.shape, &first.strides})
+      std::copy(numbers->begin() + outputs + 1, numbers->begin() + first.dimensions, numbers->begin() + outputs);
+    --first.dimensions;
+  }
+  // Runs or explains a call, as perform() does.
+  template <class Args, class Function, class Size, class Explain>
+  nb::object perform(Args& args, Function function, Size size, Explain explain) {
+    args.output_stride = output_stride;
+    Matrices matrices(batch);
+    const rigel_matrix *of_a = matrices.add(a), *of_b = matrices.add(b), *of_c = matrices.add(c), *of_d = matrices.add(d),
+                       *of_out = matrices.add(first);
+    python::perform(
+        matrices, args.options,
+        [&](auto called, rigel_handle* h, auto... more) {
+          return called(h, &args, of_a, of_b, of_c, of_d, of_out, more...);
+        },
+        function, size, explain);
+    return out->finished();
+  }
+
+  Array a, b, c, d, first;
   Batch batch;
-  batch.broadcast(a, "a", 2);
-  batch.broadcast(b, "b", 2);
-  batch.broadcast(c, "c", 2);
-  batch.broadcast(d, "d", 2);
-  Output result(out, "out", a, batch, {c.rows(), d.rows(), d.columns()}, a.type, false);
-  // The matrix of o = 0; those of other o follow at a stride.
-  Array first = result.array();
-  const int outputs = first.dimensions - 3;
-  const std::int64_t stride = first.strides[static_cast<std::size_t>(outputs)];
-  for (auto* numbers : {&first.shape, &first.strides})
-    std::copy(numbers->begin() + outputs + 1, numbers->begin() + first.dimensions, numbers->begin() + outputs);
-  --first.dimensions;
-  Matrices matrices(batch);
-  const rigel_matrix *of_a = matrices.add(a), *of_b = matrices.add(b), *of_c = matrices.add(c), *of_d = matrices.add(d),
-                     *of_out = matrices.add(first);
+  std::optional<Output> out;
+  std::int64_t output_stride = 0;
+};
+
+// Out(l,o,n,m) of rigel_cdist_gradient().
+nb::object cdist_gradient(Handle a, Handle b, Handle c, Handle d, Handle out, Handle p, Handle epsilon, Flag may_cancel) {
+  Operands operands(a, b, c, d, out, [](rigel_type type) { return type; });
   rigel_cdist_gradient_args args = {};
   args.size = sizeof args;
   args.p = number_of<double>(p, "p");
   args.epsilon = number_of<double>(epsilon, "epsilon");
-  args.output_stride = stride;
   args.may_cancel = may_cancel;
-  perform(
-      matrices, args.options,
-      [&](auto function, rigel_handle* h, auto... more) {
-        return function(h, &args, of_a, of_b, of_c, of_d, of_out, more...);
-      },
-      rigel_cdist_gradient, rigel_cdist_gradient_workspace_size, rigel_explain_cdist_gradient);
-  return result.finished();
+  return operands.perform(args, rigel_cdist_gradient, rigel_cdist_gradient_workspace_size, rigel_explain_cdist_gradient);
+}
+
+// The same of rigel_contract_gradient(), of a TextDerivative.
+nb::object contract_gradient(Handle a, Handle b, Handle c, Handle d, Handle out, Handle derivative, Handle parameters_given,
+                             Flag accumulate, Handle options) {
+  const Parameters parameters(parameters_given);
+  Operands operands(a, b, c, d, out, number_type);
+  rigel_contract_gradient_args args = {};
+  args.size = sizeof args;
+  args.derivative = nb::cast<TextDerivative&>(derivative).of(operands.a.type);
+  args.parameters = parameters.data();
+  args.parameters_count = parameters.count();
+  args.accumulate = accumulate;
+  args.options = options_of(options);
+  return operands.perform(args, rigel_contract_gradient, rigel_contract_gradient_workspace_size,
+                          rigel_explain_contract_gradient);
 }
 
 // (dX or None, dZ or None, {name: gradient}) of G, M x N; of a batch a gradient for each matrix.
@@ -137,7 +172,9 @@ nb::object contract_backward(Handle a_given, Handle b_given, Handle c_given, Han
 }  // namespace
 
 void define_gradients(nb::module_& m) {
+  define_derivatives(m);
   define(m, "cdist_gradient", cdist_gradient);
+  define(m, "contract_gradient", contract_gradient);
   define(m, "kernel_matrix_gradient", kernel_matrix_gradient);
   define(m, "contract_backward", contract_backward);
 }

@@ -12,7 +12,7 @@ import rigel_semirings.compat.mm_kermac.hyper_semiring as hs
 import rigel_semirings.compat.mm_kermac.hyper_semiring_gradient as hsg
 from rigel_semirings.compat.mm_kermac import PtxInstruction as Ptx
 from rigel_semirings.compat.mm_kermac import SpecialRegister, Stack
-from rigel_semirings.compat.mm_kermac._programs import evaluated, register, result_of
+from rigel_semirings.compat.mm_kermac._programs import result_of
 
 
 def kernel_of(step, epilogue=lambda e, reg: [e]):
@@ -125,14 +125,23 @@ def test_gradient_programs_are_derivatives(rng, compiles, request, library):
     np.testing.assert_allclose(signs(many, b, c, d), hsg.NormL1()(x=b, z=d, coefs=c, grad_kernel_matrix=many), rtol=1e-13, atol=1e-13)
 
 
-def test_gradient_programs_in_parts(rng, compiles, monkeypatch):
+def test_gradient_programs_of_hyperparameters_alone_and_other_sums(rng, compiles):
     a, b, c, d = (rng.random(shape) for shape in ((6, 4), (7, 6), (2, 6), (7, 4)))
-    kernel = hsg.HyperSemiringGradientKernel(lambda d, b, a, reg: [b, d, Ptx.sub_ftz_f32, a, Ptx.mul_ftz_f32], is_sum, lambda e, reg: [e])
-    whole = kernel(a, b, c, d)
-    monkeypatch.setattr(hsg, "_AT_ONCE", 50)  # two rows of b at a time
-    np.testing.assert_array_equal(kernel(a, b, c, d), whole)
     constant = hsg.HyperSemiringGradientKernel(lambda d, b, a, reg: [reg["w"]], is_sum, lambda e, reg: [e])
     np.testing.assert_allclose(constant(a, b, c, d, {"w": 2.0}), np.broadcast_to(2 * c.sum(1)[:, None, None], (1, 2, 7, 4)), rtol=1e-14)
+    # e is 0 at first, and then |e − c·t|, k ascending: no sum of parts.
+    turning = hsg.HyperSemiringGradientKernel(lambda d, b, a, reg: [b, d, Ptx.sub_ftz_f32, a, Ptx.mul_ftz_f32],
+                                              lambda c, t, e, reg: [t, c, Ptx.mul_ftz_f32, e, Ptx.sub_ftz_f32, Ptx.abs_ftz_f32],
+                                              lambda e, reg: [e, reg["w"], Ptx.mul_ftz_f32])
+    expected = np.zeros((2, 7, 4))
+    for k in range(6):
+        expected = abs(expected - c[:, k, None, None] * a[k] * (d - b[:, k, None]))
+    np.testing.assert_allclose(turning(a, b, c, d, {"w": 0.5})[0], expected / 2, rtol=1e-12, atol=1e-14)
+    # A batch of out and hyperparameters alone.
+    out = np.empty((3, 2, 7, 4))
+    assert turning(a, b, c, d, {"w": 0.5}, out=out) is out
+    np.testing.assert_array_equal(out, np.broadcast_to(out[:1], out.shape))
+    np.testing.assert_array_equal(turning(a, b, c, d, {"w": np.array([0.5, 1.0, 2.0])}), out * np.array([1, 2, 4])[:, None, None, None])
 
 
 # ---- instructions ----
@@ -149,7 +158,7 @@ FORMULAS = {
 
 @pytest.mark.parametrize("instruction", FORMULAS, ids=str)
 def test_instructions(rng, compiles, instruction):
-    """In texts, and on arrays: operands are b, a and a hyperparameter, the first one on top."""
+    """Operands are b, a and a hyperparameter, the first one on top."""
     x, z, w = rng.random((4, 3)) + 0.5, rng.random((5, 3)) + 1, -1.25
     arity = len(instruction.args)
     on_top = [z[None], x[:, None], w][:arity]
@@ -159,10 +168,6 @@ def test_instructions(rng, compiles, instruction):
         return [*reversed([b, a, reg["w"]][:arity]), instruction, c, Ptx.add_ftz_f32]
 
     np.testing.assert_allclose(kernel_of(step)(x, z, {"w": w})[0], expected, rtol=1e-12)
-    registers = [register(name) for name in "pqr"][:arity]
-    root = result_of("test", lambda: [*reversed(registers), instruction], (), 100)
-    found = evaluated(root, dict(zip(registers, on_top)), x)
-    np.testing.assert_allclose(found, FORMULAS[instruction](*on_top), rtol=1e-14)
 
 
 def test_predicates(rng, compiles):
@@ -203,7 +208,14 @@ def test_orders_of_the_stack(case):
         weighted += [Stack.load(i)]
     weighted += [Ptx.add_ftz_f32] * (len(expected) - 1)
     root = result_of("test", lambda: [*numbers, *program, *weighted], (), 1000)
-    assert evaluated(root, {}, np.empty(1)) == sum(one * 10**i for i, one in enumerate(expected))
+
+    def number(one):
+        if one.does == "constant":
+            return one.value
+        x, y = map(number, one.inputs)
+        return x * y if one.does is Ptx.mul_ftz_f32 else x + y
+
+    assert number(root) == sum(one * 10**i for i, one in enumerate(expected))
 
 
 def test_limit_of_instructions(rng, compiles):

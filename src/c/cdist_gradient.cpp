@@ -16,6 +16,43 @@ void require_epsilon(double epsilon) {
 
 namespace {
 
+// Out's matrices of all o, which must not span more bytes than can be counted.
+void set_out(Gradient& p, const rigel_matrix* out, std::int64_t stride) {
+  p.out = operand_of(out, "Out");
+  if (stride < 0) refuse("args.output_stride is " + std::to_string(stride) + ", expected 0 or more");
+  p.outputs = p.c.rows;
+  if (stride == 0 && __builtin_mul_overflow(out->rows, out->columns, &stride))
+    refuse(detail::describe_argument(p.out, " is ") + ", expected fewer elements, or args.output_stride");
+  p.out_stride = stride;
+  // As many matrices as there are outputs, each with one column of two elements, the first and the last one.
+  const auto reach = [](std::int64_t extent, std::int64_t step) { return extent > 1 ? (extent - 1) * step : 0; };
+  rigel_matrix all = *out;
+  all.batches = std::max<std::int64_t>(p.outputs, 1);
+  all.batch_stride = stride;
+  all.rows = 2;
+  all.columns = 1;
+  all.row_stride =
+      reach(out->batches, out->batch_stride) + reach(out->rows, out->row_stride) + reach(out->columns, out->column_stride);
+  operand_of(&all, "Out with all outputs");
+}
+
+}  // namespace
+
+void set_operands(Gradient& p, const rigel_matrix* a, const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d,
+                  const rigel_matrix* out, std::int64_t output_stride) {
+  p.a = operand_of(a, "A");
+  p.b = operand_of(b, "B");
+  p.c = operand_of(c, "C");
+  p.d = operand_of(d, "D");
+  set_out(p, out, output_stride);
+  p.batch = p.out.batches;
+  p.n = p.out.rows;
+  p.m = p.out.columns;
+  p.k = p.a.rows;
+}
+
+namespace {
+
 // p of each batch, or one for all.
 std::optional<Operand> powers_of(const rigel_cdist_gradient_args& args, const Gradient& p) {
   if (!args.powers) return {};
@@ -38,26 +75,6 @@ void for_functor(const rigel_cdist_gradient_args& args, const Gradient& p, const
   detail::with_gradient_of<Kokkos::DefaultHostExecutionSpace, Element>(args.p == 0 ? 2 : args.p, args.epsilon, p.batch, use);
 }
 
-// Out's matrices of all o, which must not span more bytes than can be counted.
-void set_out(Gradient& p, const rigel_matrix* out, std::int64_t stride) {
-  p.out = operand_of(out, "Out");
-  if (stride < 0) refuse("args.output_stride is " + std::to_string(stride) + ", expected 0 or more");
-  p.outputs = p.c.rows;
-  if (stride == 0 && __builtin_mul_overflow(out->rows, out->columns, &stride))
-    refuse(detail::describe_argument(p.out, " is ") + ", expected fewer elements, or args.output_stride");
-  p.out_stride = stride;
-  // As many matrices as there are outputs, each with one column of two elements, the first and the last one.
-  const auto reach = [](std::int64_t extent, std::int64_t step) { return extent > 1 ? (extent - 1) * step : 0; };
-  rigel_matrix all = *out;
-  all.batches = std::max<std::int64_t>(p.outputs, 1);
-  all.batch_stride = stride;
-  all.rows = 2;
-  all.columns = 1;
-  all.row_stride =
-      reach(out->batches, out->batch_stride) + reach(out->rows, out->row_stride) + reach(out->columns, out->column_stride);
-  operand_of(&all, "Out with all outputs");
-}
-
 // The problem of a call, handed to `use`.
 template <class Use>
 rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_cdist_gradient_args* given,
@@ -68,18 +85,10 @@ rigel_code with_problem(const char* function, rigel_handle* handle, const rigel_
     require_zero(args.reserved, "args");
     Gradient p;
     static_cast<Call&>(p) = call_of(h, args.options, function);
-    p.a = operand_of(a, "A");
-    p.b = operand_of(b, "B");
-    p.c = operand_of(c, "C");
-    p.d = operand_of(d, "D");
-    set_out(p, out, args.output_stride);
+    set_operands(p, a, b, c, d, out, args.output_stride);
     require_f32_or_f64(p.a);
     for (const Operand* o : {&p.b, &p.c, &p.d, &p.out}) require_same_type(*o, p.a);
     require_epsilon(args.epsilon);
-    p.batch = p.out.batches;
-    p.n = p.out.rows;
-    p.m = p.out.columns;
-    p.k = p.a.rows;
     p.accumulate = flag(args.accumulate, "args.accumulate");
     p.may_cancel = flag(args.may_cancel, "args.may_cancel");
     with_float_or_double(p.a.type, [&]<class Element>() {

@@ -32,6 +32,10 @@ void with_float_or_double(Scalar type, const Use& use) {
     use.template operator()<double>();
 }
 
+/// Sets the operands of a problem and its extents. `output_stride`: elements of Out from one o to the next; 0: those of a matrix.
+void set_operands(Gradient& p, const rigel_matrix* a, const rigel_matrix* b, const rigel_matrix* c, const rigel_matrix* d,
+                  const rigel_matrix* out, std::int64_t output_stride);
+
 /// Throws Error(invalid_argument) unless epsilon is a finite number, 0 or more.
 void require_epsilon(double epsilon);
 

@@ -96,6 +96,20 @@ runtime::EpilogueTexts texts_of(const rigel_epilogue_args& args) {
   return texts;
 }
 
+runtime::DerivativeTexts texts_of(const rigel_derivative_args& args) {
+  require_zero(args.reserved, "args");
+  runtime::DerivativeTexts texts;
+  if (args.name) texts.name = args.name;
+  if (args.element != 0) texts.element = scalar_of(args.element, "args.element");
+  texts.multiply = text_of_member(args.multiply);
+  texts.accumulate = text_of_member(args.accumulate);
+  texts.add = text_of_member(args.add);
+  texts.identity = text_of_member(args.identity);
+  texts.result = text_of_member(args.result);
+  texts.hyperparameters = hyperparameters_of(args.parameters, args.parameters_count);
+  return texts;
+}
+
 // Requires a semiring of the zoo that takes epilogues from text. Those of other types have no text.
 void require_plus_times(const Contraction& p) {
   const bool is_text = p.element == Scalar::f32 || p.element == Scalar::f64 || p.element == Scalar::f16 ||
@@ -152,6 +166,12 @@ void set_in(Contraction& p, const runtime::Semiring& semiring, rigel_type accumu
   in_words_of_c([&] { runtime::detail::set_semiring(p, semiring); });
 }
 
+runtime::Derivative derivative_of(const rigel_derivative& given, std::span<const rigel_parameter> parameters) {
+  runtime::Derivative derivative = given.derivative;
+  for (const rigel_parameter& one : parameters) set_parameter(derivative, "derivative", one.name, one.value);
+  return derivative;
+}
+
 }  // namespace rigel::c
 
 using namespace rigel::c;
@@ -206,6 +226,29 @@ rigel_code rigel_epilogue_compile(rigel_epilogue* epilogue, rigel_handle* handle
       else
         compile_products(h, given, scalar_of(element, "element"));
     });
+  });
+}
+
+rigel_code rigel_derivative_create(const rigel_derivative_args* args, rigel_derivative** derivative) {
+  return guarded("rigel_derivative_create", [&] {
+    rigel_derivative*& made = result(derivative, "derivative");
+    made = nullptr;
+    const rigel::runtime::DerivativeTexts texts = texts_of(checked(args, "args"));
+    made = in_words_of_c([&] { return new rigel_derivative{rigel::runtime::Derivative(texts)}; });
+  });
+}
+
+void rigel_derivative_destroy(rigel_derivative* derivative) { delete derivative; }
+
+rigel_code rigel_derivative_set(rigel_derivative* derivative, const char* name, double value) {
+  return guarded("rigel_derivative_set",
+                 [&] { set_parameter(result(derivative, "derivative").derivative, "derivative", name, value); });
+}
+
+rigel_code rigel_derivative_compile(rigel_derivative* derivative, rigel_handle* handle) {
+  return on_handle("rigel_derivative_compile", handle, [&](const rigel_handle& h) {
+    const rigel_derivative& given = result(derivative, "derivative");
+    in_words_of_c([&] { given.derivative.compile(h.execution); });
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <rigel/contraction.hpp>
 #include <rigel/runtime.hpp>
+#include <rigel/runtime_gradient.hpp>
 
 #include <optional>
 #include <span>
@@ -19,6 +20,9 @@ struct rigel_semiring {
 };
 struct rigel_epilogue {
   rigel::runtime::Epilogue epilogue;
+};
+struct rigel_derivative {
+  rigel::runtime::Derivative derivative;
 };
 
 namespace rigel::c {
@@ -52,14 +56,17 @@ class TextEpilogueOfCall {
   std::optional<runtime::detail::EpilogueCall> call_;
 };
 
+/// A copy of a derivative from text, with these hyperparameters. Throws Error(not_found) for a name that it does not have.
+runtime::Derivative derivative_of(const rigel_derivative& given, std::span<const rigel_parameter> parameters);
+
 /// Runs `body`, whose errors name the class of C++ where those of C name the struct or nothing.
 template <class Body>
 auto in_words_of_c(const Body& body) {
   try {
     return body();
   } catch (const Error& e) {
-    constexpr std::pair<std::string_view, std::string_view> names[] = {{"runtime::Semiring", "semiring"},
-                                                                       {"runtime::Epilogue", "epilogue"}};
+    constexpr std::pair<std::string_view, std::string_view> names[] = {
+        {"runtime::Semiring", "semiring"}, {"runtime::Epilogue", "epilogue"}, {"runtime::Derivative", "derivative"}};
     const std::string_view message = e.what();
     for (const auto& [of_cpp, of_c] : names) {
       if (!message.starts_with(of_cpp)) continue;

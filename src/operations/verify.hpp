@@ -20,6 +20,10 @@ void fail(Verification& result, const KernelInfo& info, Space space, unsigned se
 Verification verify(const Kernel<Contraction>& kernel, unsigned seed, const Kernel<Contraction>* reference = nullptr);
 Verification verify(const Kernel<Solve>& kernel, unsigned seed);
 Verification verify(const Kernel<Gradient>& kernel, unsigned seed);
+/// The same of a functor from text, which `of` has with its types, added to `result`. `reference`: what the kernel is held to, in all bits, on
+/// the host.
+void verify_text(const Kernel<Gradient>& kernel, const Kernel<Gradient>& reference, const Gradient& of, unsigned seed,
+                 Verification& result);
 Verification verify(const Kernel<Reduction>& kernel, unsigned seed);
 
 }  // namespace rigel::engine

@@ -77,6 +77,41 @@ bool same_bits(T x, T y) {
   return x == y || (x != x && y != y);
 }
 
+/// The problem of a case without a functor, on `exec`, which outlives it.
+template <class Exec, class T, class A>
+Gradient problem_of(const Case& c, const Exec& exec, const Placed<T, Exec>& a, const Placed<T, Exec>& b,
+                    const Placed<T, Exec>& of_c, const Placed<T, Exec>& d, const Placed<A, Exec>& out) {
+  Gradient p;
+  p.function = "verify";
+  p.execution = detail::execution_of(exec);
+  p.batch = c.batch;
+  p.outputs = c.outputs;
+  p.n = c.n;
+  p.m = c.m;
+  p.k = c.k;
+  p.a = a.operand();
+  p.b = b.operand();
+  p.c = of_c.operand();
+  p.d = d.operand();
+  p.out = out.operand();
+  p.out.batches = c.batch;
+  p.out.batch_stride = c.batch == 1 ? 0 : out.matrix() * c.outputs;
+  p.out_stride = out.matrix();
+  p.accumulate = c.accumulate;
+  return p;
+}
+
+/// Adds a result to the digest.
+template <class T>
+void add_to_digest(Verification& result, T value) {
+  std::uint64_t bits = 0;
+  if constexpr (sizeof(T) == 4)
+    bits = std::bit_cast<std::uint32_t>(value + T(0));
+  else
+    bits = std::bit_cast<std::uint64_t>(value + T(0));
+  result.digest = (result.digest ^ bits) * 0x100000001b3;
+}
+
 template <class G, class Exec>
 class Verifier {
   using T = typename G::element;
@@ -110,27 +145,11 @@ class Verifier {
 
     const Exec exec{};
     const G functor = make();
-    Gradient p;
-    p.function = "verify";
-    p.execution = detail::execution_of(exec);
+    Gradient p = problem_of(c, exec, a, b, of_c, d, out);
     p.precision = kernel_.info.precision;
     p.functor = {gradient_name<G>(), gradient_type<G>()};
     p.element = p.accumulator = scalar_of<T>;
-    p.batch = c.batch;
-    p.outputs = c.outputs;
-    p.n = c.n;
-    p.m = c.m;
-    p.k = c.k;
-    p.a = a.operand();
-    p.b = b.operand();
-    p.c = of_c.operand();
-    p.d = d.operand();
-    p.out = out.operand();
-    p.out.batches = c.batch;
-    p.out.batch_stride = c.batch == 1 ? 0 : out.matrix() * c.outputs;
-    p.out_stride = out.matrix();
     p.functor_object = &functor;
-    p.accumulate = c.accumulate;
     p.may_cancel = true;
     if (!supports(kernel_, p)) return;
     run(kernel_, p);
@@ -147,12 +166,7 @@ class Verifier {
           for (std::int64_t m = 0; m < c.m; ++m) {
             const std::int64_t lo = l * c.outputs + o;
             const T actual = out.at(lo, n, m);
-            std::uint64_t bits = 0;
-            if constexpr (sizeof(T) == 4)
-              bits = std::bit_cast<std::uint32_t>(actual + T(0));
-            else
-              bits = std::bit_cast<std::uint64_t>(actual + T(0));
-            result_.digest = (result_.digest ^ bits) * 0x100000001b3;
+            add_to_digest(result_, actual);
             if (exact && !same_bits(actual, expected.at(lo, n, m))) return fail(c, "a result has not the reference's bits");
             const std::size_t place = static_cast<std::size_t>(&out.at(lo, n, m) - out.all().data());
             untouched[place] = actual;
@@ -244,6 +258,108 @@ void verify_on(type_list<Exec...>, const Kernel<Gradient>& kernel, unsigned seed
   (on(type_list<Exec>{}), ...);
 }
 
+/// A kernel of a functor from text, of elements T and accumulators A, held to the bits of the same text output by output on the host.
+template <class T, class A, class Exec>
+class TextVerifier {
+  using Host = Kokkos::DefaultHostExecutionSpace;
+
+ public:
+  TextVerifier(const Kernel<Gradient>& kernel, const Kernel<Gradient>& reference, const Gradient& of, Verification& result,
+               unsigned seed)
+      : kernel_(kernel), reference_(reference), of_(of), result_(result), seed_(seed) {}
+
+  void check(const Case& c) {
+    Inputs<Host> expected(c, seed_ + static_cast<unsigned>(result_.problems));
+    Inputs<Exec> found(c, expected);
+    if (!run(kernel_, c, found)) return;
+    run(reference_, c, expected);
+    ++result_.problems;
+    for (std::int64_t lo = 0; lo < c.batch * c.outputs; ++lo)
+      for (std::int64_t n = 0; n < c.n; ++n)
+        for (std::int64_t m = 0; m < c.m; ++m) add_to_digest(result_, found.out.at(lo, n, m));
+    for (std::size_t i = 0; i < found.out.all().size(); ++i)
+      if (!same_bits(found.out.all()[i], expected.out.all()[i]))
+        return engine::fail(result_, kernel_.info, detail::space_of<Exec>, seed_, c.text(),
+                            "a result has not the bits of the text output by output");
+  }
+
+ private:
+  // Operands of a case, and Out before the call. Differences are 0 now and then, with a weight that is NaN, and a coefficient is infinite.
+  template <class Space>
+  struct Inputs {
+    Placed<T, Space> a, b, c, d;
+    Placed<A, Space> out;
+    explicit Inputs(const Case& of)
+        : a("A", of.layout, shared(of), of.k, of.m),
+          b("B", (of.layout + 1) % 3, of.batch, of.n, of.k),
+          c("C", (of.layout + 2) % 3, shared(of), of.outputs, of.k),
+          d("D", of.layout, of.batch, of.n, of.m),
+          out("Out", (of.layout + 1) % 3, of.batch * of.outputs, of.n, of.m) {}
+    Inputs(const Case& of, unsigned seed) : Inputs(of) {
+      std::mt19937_64 random(seed);
+      const auto number = [&](auto...) {
+        const double x = std::uniform_real_distribution<double>(-1, 1)(random);
+        return std::is_integral_v<T> ? std::round(8 * x) : x;
+      };
+      a.fill(number);
+      b.fill(number);
+      c.fill(number);
+      d.fill(number);
+      out.fill(number);
+      if (std::is_integral_v<T> || of.m == 0 || of.k == 0) return;
+      for (std::int64_t l = 0; l < of.batch; ++l)
+        for (std::int64_t n = 0; n < of.n; ++n) d.at(l, n, 0) = b.at(l, n, of.k - 1);
+      for (std::int64_t l = 0; l < shared(of); ++l) {
+        a.at(l, of.k - 1, 0) = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
+        if (of.outputs > 1) c.at(l, 1, of.k - 1) = static_cast<T>(std::numeric_limits<float>::infinity());
+      }
+    }
+    template <class Other>
+    Inputs(const Case& of, Other& other) : Inputs(of) {
+      a.all() = other.a.all();
+      b.all() = other.b.all();
+      c.all() = other.c.all();
+      d.all() = other.d.all();
+      out.all() = other.out.all();
+    }
+    static std::int64_t shared(const Case& of) { return of.broadcasts ? 1 : of.batch; }
+  };
+
+  // Whether a kernel covers a case. It has then computed Out.
+  template <class Space>
+  bool run(const Kernel<Gradient>& kernel, const Case& c, Inputs<Space>& in) const {
+    for (auto* placed : {&in.a, &in.b, &in.c, &in.d}) placed->put();
+    in.out.put();
+    const Space exec{};
+    Gradient p = problem_of(c, exec, in.a, in.b, in.c, in.d, in.out);
+    p.functor = of_.functor;
+    p.element = of_.element;
+    p.accumulator = of_.accumulator;
+    p.functor_object = of_.functor_object;
+    if (!supports(kernel, p)) return false;
+    rigel::run(kernel, p);
+    exec.fence("rigel::verify");
+    in.out.get();
+    return true;
+  }
+
+  const Kernel<Gradient>&kernel_, &reference_;
+  const Gradient& of_;
+  Verification& result_;
+  unsigned seed_;
+};
+
+template <class T, class A, class... Exec>
+void verify_text_on(type_list<Exec...>, const Kernel<Gradient>& kernel, const Kernel<Gradient>& reference,
+                    const Gradient& of, unsigned seed, Verification& result) {
+  const auto on = [&]<class E>(type_list<E>) {
+    if ((kernel.info.spaces & bit(detail::space_of<E>)) == 0) return;
+    TextVerifier<T, A, E> verifier(kernel, reference, of, result, seed);
+    for (const Case& c : cases()) verifier.check(c);
+  };
+  (on(type_list<Exec>{}), ...);
+}
+
 }  // namespace
 
 Verification engine::verify(const Kernel<Gradient>& kernel, unsigned seed) {
@@ -260,6 +376,21 @@ Verification engine::verify(const Kernel<Gradient>& kernel, unsigned seed) {
   };
   with(detail::gradient_functors{});
   return result;
+}
+
+void engine::verify_text(const Kernel<Gradient>& kernel, const Kernel<Gradient>& reference, const Gradient& of,
+                         unsigned seed, Verification& result) {
+  const auto with = [&]<class T, class A>() {
+    verify_text_on<T, A>(detail::compiled_spaces{}, kernel, reference, of, seed, result);
+  };
+  switch (of.element) {
+    case Scalar::f64: return with.template operator()<double, double>();
+    case Scalar::f16: return with.template operator()<half, float>();
+    case Scalar::bf16: return with.template operator()<bfloat16, float>();
+    case Scalar::i32: return with.template operator()<std::int32_t, std::int32_t>();
+    case Scalar::i64: return with.template operator()<std::int64_t, std::int64_t>();
+    default: return with.template operator()<float, float>();
+  }
 }
 
 }  // namespace rigel

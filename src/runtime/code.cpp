@@ -76,12 +76,12 @@ std::string taken(const RigelRuntime& runtime, RigelBytes& bytes) {
 }
 
 // What is looked up in compiled code.
-std::array<const char*, 4> names_of(const rigel::detail::TextLoops& loops) {
+std::array<const char*, 4> names_of(const rigel::detail::TextRoots& loops) {
   return {loops.roots[0], loops.roots[1], "rigel_text_support", "rigel_text_layout"};
 }
 
 std::optional<rigel::detail::TextCode> load(const RigelRuntime& runtime, const std::string& object,
-                                            const rigel::detail::TextLoops& loops, std::string& messages) {
+                                            const rigel::detail::TextRoots& loops, std::string& messages) {
   const auto names = names_of(loops);
   void* addresses[4] = {};
   void* handle = nullptr;
@@ -186,14 +186,15 @@ rigel::detail::TextCode code_of(const Work& work, const std::string& level, cons
 
 }  // namespace
 
-rigel::detail::TextCode code_of(const Work& work, const rigel::detail::TextLoops& loops) {
+rigel::detail::TextCode code_of(const Work& work, const rigel::detail::TextRoots& loops) {
   return code_of(
       work, loops.level, loops.roots[0],
       [&](const RigelRuntime& runtime) {
         const auto roots = names_of(loops);
+        const std::string element = std::string(loops.family) + rigel::name(work.element);
         return compiled(runtime, work,
-                        {work.source.data(), work.source.size(), rigel::name(work.element), loops.level, roots.data(),
-                         roots.size(), 0, 0, nullptr, 0});
+                        {work.source.data(), work.source.size(), element.c_str(), loops.level, roots.data(), roots.size(), 0,
+                         0, nullptr, 0});
       },
       [&](const RigelRuntime& runtime, const std::string& object, std::string& messages) {
         return load(runtime, object, loops, messages);

@@ -21,7 +21,7 @@ struct Work {
 };
 
 /// The code of a source, linked with loops. Throws Error(unsupported) if librigel_runtime.so is missing.
-rigel::detail::TextCode code_of(const Work& work, const rigel::detail::TextLoops& loops);
+rigel::detail::TextCode code_of(const Work& work, const rigel::detail::TextRoots& loops);
 /// The same in kernel number `kernel` of a GPU's, whose table in the bitcode has this layout.
 rigel::detail::TextCode code_of(const Work& work, std::size_t kernel, std::uint64_t layout,
                                 const rigel::detail::TextGpu& gpu);

@@ -158,7 +158,8 @@ void set_view(const Owner& owner, rigel::detail::TextValues& values, std::string
   values.views.push_back(std::move(view));
 }
 
-void require_views(const Owner& owner, const rigel::detail::TextValues& values, Space space, std::int64_t batches) {
+void require_views(const Owner& owner, const rigel::detail::TextValues& values, Space space, std::int64_t batches,
+                   const char* batch) {
   for (const rigel::detail::TextView& view : values.views) {
     const std::string what =
         "the view that is hyperparameter '" + owner.list[view.index].name + "' of '" + owner.name + "' ";
@@ -167,7 +168,7 @@ void require_views(const Owner& owner, const rigel::detail::TextValues& values, 
                               " cannot read, expected memory that the call's execution space can access");
     if (view.count != 1 && view.count != batches)
       refuse(owner.owner, what + "has " + std::to_string(view.count) + " elements, expected " + std::to_string(batches) +
-                              ", one for each matrix of C, or one for all");
+                              ", one for each " + batch + ", or one for all");
   }
 }
 

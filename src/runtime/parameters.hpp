@@ -38,7 +38,8 @@ double number_of(const Owner& owner, const rigel::detail::TextValues& values, st
 /// Makes a view of numbers of type `type` a hyperparameter's value.
 void set_view(const Owner& owner, rigel::detail::TextValues& values, std::string_view name, Scalar type,
               rigel::detail::TextView view);
-/// Throws unless each view is in memory that the space can read, and has one number, or as many as C has matrices.
-void require_views(const Owner& owner, const rigel::detail::TextValues& values, Space space, std::int64_t batches);
+/// Throws unless each view is in memory that the space can read, and has one number, or one for each of `batches`, which `batch` names.
+void require_views(const Owner& owner, const rigel::detail::TextValues& values, Space space, std::int64_t batches,
+                   const char* batch = "matrix of C");
 
 }  // namespace rigel::runtime

@@ -213,9 +213,11 @@ Verification detail::verify(const Semiring& semiring, unsigned seed) {
   const Semiring::Program& program = *semiring.program_;
   if (semiring.values_.differ())
     refuse("verify: '" + semiring.name() + "' has a view of several numbers as hyperparameter, expected one number for all");
+  constexpr Space host = rigel::detail::space_of<Kokkos::DefaultHostExecutionSpace>;
+  require_views(program.owner(), semiring.values_, host, 1);
   SemiringInfo facts = program.info;
   facts.sample = &semiring.values_;
-  Kernel<Contraction> kernel = semiring.kernels(rigel::detail::space_of<Kokkos::DefaultHostExecutionSpace>).front();
+  Kernel<Contraction> kernel = semiring.kernels(host).front();
   rigel::detail::TextLoops loops = loops_for(semiring_owner, semiring.name(), program.texts.element, program.parsed.form);
   loops.roots = {loops.reference_root, loops.reference_root};
   rigel::detail::TextFacts own = program.facts();

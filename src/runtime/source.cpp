@@ -116,13 +116,12 @@ DEFINE(log1p)
 DEFINE(sin)
 DEFINE(cos)
 DEFINE(tanh)
-#define DEFINE_BINARY(name)                                                               \
-  extern "C" __attribute__((const)) float rigel_text_##name##_f32(float, float) noexcept;    \
-  extern "C" __attribute__((const)) double rigel_text_##name##_f64(double, double) noexcept; \
-  LONG FV name##_of(FV x, FV y) { return rigel_text_##name##_f32(x, y); }                    \
-  LONG DV name##_of(DV x, DV y) { return rigel_text_##name##_f64(x, y); }
-DEFINE_BINARY(pow)
-DEFINE_BINARY(power)
+#define DEFINE_BINARY(name, own)                                                         \
+  extern "C" __attribute__((const)) float rigel_text_##own##_f32(float, float) noexcept;    \
+  extern "C" __attribute__((const)) double rigel_text_##own##_f64(double, double) noexcept; \
+  LONG FV name##_of(FV x, FV y) { return rigel_text_##own##_f32(x, y); }                    \
+  LONG DV name##_of(DV x, DV y) { return rigel_text_##own##_f64(x, y); }
+DEFINE_BINARY(pow, pow)
 FN FV fast_exp2_of(FV x) { return __nvvm_ex2_approx_ftz_f(x); }
 FN FV fast_log2_of(FV x) { return __nvvm_lg2_approx_ftz_f(x); }
 FN DV fast_exp2_of(DV x) { return exp2_of(x); }
@@ -136,8 +135,13 @@ const char* word(Type type) {
   return type == Type::f64 ? "double" : type == Type::i32 ? "int" : type == Type::i64 ? "long" : "float";
 }
 
+// Of Rigel's functions that texts call, those on vectors of the host that end so, and the power on GPUs of this name.
+struct Called {
+  std::string block = "", power = "power";
+};
+
 // What texts may use: A, the type of numbers, AV, a vector of them, and M, a mask of its lanes.
-std::string prelude(const Counts& counts, Scalar number, int lanes, const std::string& block = "") {
+std::string prelude(const Counts& counts, Scalar number, int lanes, const Called& called = {}) {
   const bool is_floating = number == Scalar::f32 || number == Scalar::f64;
   const bool wide = number == Scalar::f64 || number == Scalar::i64;
   const Type type = is_floating ? (wide ? Type::f64 : Type::f32) : wide ? Type::i64 : Type::i32;
@@ -156,6 +160,8 @@ std::string prelude(const Counts& counts, Scalar number, int lanes, const std::s
   s += std::string("typedef ") + (wide ? "LV" : "IV") + " M;\ntypedef " + vector(type) + " AV;\n";
   s += functions;
   s += on_gpu ? functions_of_numbers : functions_of_vectors;
+  if (on_gpu) s += "DEFINE_BINARY(power, " + called.power + ")\n";
+  const std::string& block = called.block;
   if (is_floating && !on_gpu)
     s += "extern \"C\" {\nAV rigel_text_exp" + block + "(AV x) noexcept;\nAV rigel_text_log" + block +
          "(AV x) noexcept;\nAV rigel_text_power" + block +
@@ -342,7 +348,7 @@ std::string number_of(const ParsedEpilogue& parsed) {
 std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes) {
   const bool on_gpu = lanes == 0;
   if (parsed.form == rigel::detail::TextForm::grouped && !on_gpu)
-    return source_of_groups(parsed, prelude(parsed, accumulator, lanes, "_block"));
+    return source_of_groups(parsed, prelude(parsed, accumulator, lanes, {.block = "_block"}));
   std::string s = prelude(parsed, accumulator, lanes);
   if (on_gpu) return source_on_gpu(parsed, s);
   if (parsed.reads_k || !parsed.fields.empty()) return source_of_fields(parsed, s);
@@ -369,6 +375,27 @@ __attribute__((always_inline)) AV rigel_text_add_if_ordered(AV x, AV y) noexcept
 }
 )";
   return s;
+}
+
+// Numbers pass as they are: vectors on hosts. Only GPUs join sums of parts of K.
+std::string source_of(const ParsedDerivative& parsed, Scalar accumulator, int lanes) {
+  const bool on_gpu = lanes == 0;
+  std::string s = prelude(parsed, accumulator, lanes, {.power = "power_in_gradient"});
+  s += function("AV multiply(AV d, AV b, AV a, const A* parameters)", parsed.multiply);
+  s += function("AV accumulate(AV x, AV c, AV v, const A* parameters)", parsed.accumulate);
+  s += function("AV add(AV x, AV y, const A* parameters)", parsed.add.code.empty() ? Body{"  return x;\n"} : parsed.add);
+  s += function("AV identity()", parsed.identity);
+  s += function("AV result(AV x, const A* parameters)", parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
+  s += "extern \"C\" {\n";
+  if (!on_gpu) s += support;
+  s += R"(#define INLINED __attribute__((always_inline))
+INLINED A rigel_text_identity() noexcept { return first(identity()); }
+INLINED AV rigel_text_multiply(AV d, AV b, AV a, const A* parameters) noexcept { return multiply(d, b, a, parameters); }
+INLINED AV rigel_text_accumulate(AV x, AV c, AV v, const A* parameters) noexcept { return accumulate(x, c, v, parameters); }
+INLINED AV rigel_text_result(AV x, const A* parameters) noexcept { return result(x, parameters); }
+)";
+  if (on_gpu) s += "INLINED AV rigel_text_add(AV x, AV y, const A* parameters) noexcept { return add(x, y, parameters); }\n";
+  return s + "}\n";
 }
 
 std::string store_of_results(Type result) {

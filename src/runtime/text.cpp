@@ -5,6 +5,8 @@
 #include "text.hpp"
 #include "expressions.hpp"
 
+#include <rigel/runtime_gradient.hpp>
+
 namespace rigel::runtime {
 namespace {
 
@@ -332,6 +334,26 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
   if (parsed.fields.empty() && !parsed.reads_k && texts.result.empty() && (is_sum || is_minimum || is_maximum) &&
       (own.empty() || own == usual))
     parsed.join = is_sum ? TextJoin::sum : is_minimum ? TextJoin::minimum : TextJoin::maximum;
+  return parsed;
+}
+
+ParsedDerivative parse(const DerivativeTexts& texts, Scalar accumulator) {
+  ParsedDerivative parsed;
+  const Type number = type_of(accumulator);
+  const Subject subject{"runtime::Derivative", number, {}};
+  const auto one = [&](const char* function, const std::string& text, std::initializer_list<const char*> arguments) {
+    Parser parser(subject, function, text, number, parsed);
+    for (const char* const name : arguments) parser.declare(name, {number, name, false, false});
+    if (arguments.size() > 0) declare(parser, texts.hyperparameters, number);
+    return parser.body();
+  };
+  const bool is_usual = texts.accumulate.empty();
+  const std::string add = is_usual && texts.add.empty() ? "x + y" : texts.add;
+  parsed.multiply = one("multiply", texts.multiply, {"d", "b", "a"});
+  parsed.accumulate = one("accumulate", is_usual ? "fma(c, v, x)" : texts.accumulate, {"x", "c", "v"});
+  if (!add.empty()) parsed.add = one("add", add, {"x", "y"});
+  if (!texts.result.empty()) parsed.result = one("result", texts.result, {"x"});
+  parsed.identity = one("identity", identity_of(subject.owner, texts.identity, "add", joined_tokens(add)), {});
   return parsed;
 }
 

@@ -14,6 +14,8 @@
 
 namespace rigel::runtime {
 
+struct DerivativeTexts;
+
 /// The types of the language: a number's, or an accumulator of several fields.
 enum class Type { boolean, i32, i64, f32, f64, fields };
 /// The vector of a type in the C++ that the parser writes.
@@ -55,6 +57,12 @@ struct Parsed : Counts {
   bool reads_k = false;
 };
 
+/// What the texts of a derivative say.
+struct ParsedDerivative : Counts {
+  Body multiply, accumulate, add, identity,
+      result;  // the result's is empty if there is none, and so is add's if sums of parts cannot be joined
+};
+
 /// What the text of an epilogue says.
 struct ParsedEpilogue : Counts {
   Body body;
@@ -74,6 +82,8 @@ bool is_reserved_name(std::string_view name, std::initializer_list<std::string_v
 
 /// Reads and checks texts. Throws Error(invalid_argument) as Semiring's constructor does.
 Parsed parse(const Texts& texts, Scalar accumulator);
+/// The same of a derivative.
+ParsedDerivative parse(const DerivativeTexts& texts, Scalar accumulator);
 /// The same of an epilogue, whose numbers and hyperparameters have type `number`, and which returns `result` for elements of type `element`.
 ParsedEpilogue parse(const EpilogueTexts& texts, Scalar number, Scalar result, Scalar element);
 /// The same of a monoid.
@@ -81,6 +91,8 @@ ParsedMonoid parse(const MonoidTexts& texts);
 
 /// The C++ source of a semiring for vectors of `lanes` accumulators; of 0 lanes, for numbers on a GPU.
 std::string source_of(const Parsed& parsed, Scalar accumulator, int lanes);
+/// That of a derivative.
+std::string source_of(const ParsedDerivative& parsed, Scalar accumulator, int lanes);
 /// That of an epilogue: a function that takes rows; on a GPU one that stores a number, and one that gives it.
 std::string source_of(const ParsedEpilogue& parsed, Scalar number, int lanes);
 /// That of a monoid, for hosts: the functions of rigel/detail/text_monoid.hpp.

@@ -113,6 +113,7 @@ int main(int argc, char** argv) {
     test_solves(handle);
     test_closures(handle);
     test_texts(handle);
+    test_derivatives(handle);
     test_errors(handle);
     rigel_destroy(handle);
     test_handles(device);

@@ -44,6 +44,7 @@ void test_iterations(rigel_handle* handle);
 void test_solves(rigel_handle* handle);
 void test_closures(rigel_handle* handle);
 void test_texts(rigel_handle* handle);
+void test_derivatives(rigel_handle* handle);
 void test_errors(rigel_handle* handle);
 void test_handles(int device);
 

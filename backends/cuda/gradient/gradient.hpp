@@ -16,19 +16,18 @@
 
 namespace rigel::backends::gradient {
 
-/// Calls visit(Cut) for a number of o. Sums take 64 registers of a thread, or 32 if there are few o, or if double has powers, which
-/// need registers themselves.
+/// Calls visit(Cut) with the first of a list that has no more than twice as many o as there are, or the last one.
+template <class Visit, class First, class... Rest>
+auto with_cut_of(type_list<First, Rest...>, std::int64_t outputs, const Visit& visit) {
+  if constexpr (sizeof...(Rest) == 0)
+    return visit(First{});
+  else
+    return outputs > First::outputs / 2 ? visit(First{}) : with_cut_of(type_list<Rest...>{}, outputs, visit);
+}
+/// Calls visit(Cut) for a number of o.
 template <class G, class Visit>
 auto with_cut(std::int64_t outputs, const Visit& visit) {
-  if constexpr (sizeof(typename G::accumulator) <= 4) {
-    if (outputs > 8) return visit(Cut<16, 2, 2>{});
-    if (outputs > 4) return visit(Cut<8, 2, 4>{});
-    return visit(Cut<4, 2, 4>{});
-  } else {
-    constexpr int rows = detail::takes_powers<G> ? 1 : 2;
-    if (outputs > 4) return visit(Cut<8, rows, 2>{});
-    return visit(Cut<4, rows, 2>{});
-  }
+  return with_cut_of(Cuts<G>{}, outputs, visit);
 }
 
 /// The blocks of a problem. Slices depend on the problem's extents only, not on the card, so that a problem's bits do neither: as

@@ -24,6 +24,20 @@ struct Cut {
   static constexpr int tile_n = threads_n * rows, tile_m = threads_m * columns, depth = 32;
 };
 
+/// Those of a functor, from the most o on. Sums take 64 registers of a thread, or 32 if there are few o, or if double has powers, which
+/// need registers themselves.
+template <class G>
+constexpr auto cuts_of() {
+  if constexpr (sizeof(typename G::accumulator) <= 4) {
+    return type_list<Cut<16, 2, 2>, Cut<8, 2, 4>, Cut<4, 2, 4>>{};
+  } else {
+    constexpr int rows = detail::takes_powers<G> ? 1 : 2;
+    return type_list<Cut<8, rows, 2>, Cut<4, rows, 2>>{};
+  }
+}
+template <class G>
+using Cuts = decltype(cuts_of<G>());
+
 /// How the outputs of a problem are cut into blocks, and K into slices.
 struct Grid {
   std::int64_t tiles_m, tiles_n, tiles_o, slices, slice;  // the last: elements along K

@@ -71,12 +71,16 @@ struct TextCode {
 };
 
 /// Loops whose bitcode librigel_runtime.so has.
-struct TextLoops {
+struct TextRoots {
   const char* level;                 // of the processor
   int lanes;                         // of a vector of accumulators
   std::array<const char*, 2> roots;  // the functions of a kernel
   const void* support;               // what the variable rigel_text_support points to once the code is loaded
   std::uint64_t layout;              // what the constant rigel_text_layout of the code must be
+  const char* family = "";           // which bitcode of an element type: "" of contract(), "gradient_"
+};
+/// Those of contract().
+struct TextLoops : TextRoots {
   Kernel<Contraction> (*kernel)(const TextFacts&, const TextCode&);
   // What verify() holds it to: the root, which is both of the code's functions, and the kernel.
   const char* reference_root;
@@ -137,7 +141,7 @@ struct TextGpu {
   std::string platform;  // all that an image depends on in addition to the PTX
   std::string (*link)(const std::string& ptx);
   std::optional<TextCode> (*load)(const std::string& image);  // nothing if it is no image for this GPU
-  std::string family = {};  // which bitcode of an element type: "" of cuda.simt, "mma_", "hopper_"
+  std::string family = {};  // which bitcode of an element type: "" of cuda.simt, "mma_", "hopper_", "gradient_"
 };
 
 /// Compiles kernel number `kernel` of those in the bitcode, whose table has this layout, with an epilogue from text or none (null).

@@ -12,6 +12,7 @@ array([[0., 5.],
 """
 
 from . import _arrays, _core, epilogue
+from ._derivative import Derivative, contract_gradient
 from ._distances import (Neighbors, RadiusNeighbors, assign, cdist, kernel_matrix, logsumexp, nearest, radius_neighbors,
                          reduce_distances)
 from ._drivers import (Clusters, KernelGradients, KernelSolution, Potentials, kernel_matrix_gradient, kernel_matvec, kernel_solve, kmeans,
@@ -30,10 +31,10 @@ _core.configure(_arrays, BY_CODE)
 _version = _core.version()
 __version__ = f"{_version // 10000}.{_version // 100 % 100}.{_version % 100}"
 
-__all__ = ["Clusters", "Epilogue", "Error", "Explanation", "InternalError", "InvalidArgument", "KernelGradients", "KernelSolution",
-           "Neighbors", "NotFound", "OutOfMemory", "Potentials", "RadiusNeighbors", "Ranges", "Reduced", "Semiring", "ShortestPaths", "Unsupported",
-           "assign", "cdist", "cholesky_factor", "cholesky_solve", "cholesky_solve_factored", "closure", "contract", "eigh", "epilogue",
-           "explain", "kernel_matrix", "kernel_matrix_gradient", "kernel_matvec", "kernel_solve", "kernels", "kmeans",
-           "linear_backward_input", "linear_backward_weight", "linear_forward", "log_determinant", "logsumexp", "lu_solve", "nearest",
-           "radius_neighbors", "reduce", "reduce_distances", "semiring", "shortest_paths", "sinkhorn", "sinkhorn_barycentre",
-           "softmax_matvec"]
+__all__ = ["Clusters", "Derivative", "Epilogue", "Error", "Explanation", "InternalError", "InvalidArgument", "KernelGradients",
+           "KernelSolution", "Neighbors", "NotFound", "OutOfMemory", "Potentials", "RadiusNeighbors", "Ranges", "Reduced", "Semiring",
+           "ShortestPaths", "Unsupported", "assign", "cdist", "cholesky_factor", "cholesky_solve", "cholesky_solve_factored", "closure",
+           "contract", "contract_gradient", "eigh", "epilogue", "explain", "kernel_matrix", "kernel_matrix_gradient", "kernel_matvec",
+           "kernel_solve", "kernels", "kmeans", "linear_backward_input", "linear_backward_weight", "linear_forward", "log_determinant",
+           "logsumexp", "lu_solve", "nearest", "radius_neighbors", "reduce", "reduce_distances", "semiring", "shortest_paths", "sinkhorn",
+           "sinkhorn_barycentre", "softmax_matvec"]

@@ -19,6 +19,8 @@ from .epilogue import steps_of
 
 # The texts of a semiring, and that of an epilogue; what each is over; and what some may read in addition: the summation index, a place in C.
 _MEMBERS = {"multiply": ("a", "b"), "add": ("x", "y"), "identity": (), "step": ("x", "a", "b"), "result": ("x",), "body": ("x",)}
+# What is over other values in the texts of a `Derivative`.
+_OF_DERIVATIVES = {"multiply": ("d", "b", "a"), "accumulate": ("x", "c", "v")}
 _PLACES = {"multiply": ("k",), "step": ("k",), "body": ("m", "n")}
 
 
@@ -320,7 +322,8 @@ def _accumulated(value, fields):
 def _traced(function, member, parameters, fields=(), owner="Semiring"):
     """The text of a function. Arguments after those of the member are places, without a default, and hyperparameters, whose defaults go into
     `parameters`. An accumulator of several fields has them as attributes."""
-    over = _MEMBERS[member]
+    of_derivative = owner == "Derivative"
+    over = _OF_DERIVATIVES.get(member, _MEMBERS.get(member)) if of_derivative else _MEMBERS[member]
     try:
         arguments = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -333,7 +336,7 @@ def _traced(function, member, parameters, fields=(), owner="Semiring"):
               for name in over]
     named = {}
     for one in arguments[len(over):]:
-        if (one.name in _PLACES.get(member, ()) and one.default is one.empty
+        if (one.name in (() if of_derivative else _PLACES.get(member, ())) and one.default is one.empty
                 and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)):
             named[one.name] = Symbol(one.name)
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What HyperSemiringKernel and HyperSemiringGradientKernel share: hyperparameters, and their semirings."""
+"""What HyperSemiringKernel and HyperSemiringGradientKernel share: programs and hyperparameters; and the former's semirings."""
 
 from ..._errors import InvalidArgument, Unsupported
 from ..._semiring import Semiring

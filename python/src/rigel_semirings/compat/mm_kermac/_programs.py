@@ -3,7 +3,6 @@
 
 import math
 
-from ..._arrays import is_torch, namespace, numpy
 from ..._errors import InvalidArgument, Unsupported
 from ..._semiring import Symbol, operands_first, text_of
 from .stack_ptx_types import Instruction, PtxInstruction, SpecialRegister, Stack, refuse_special
@@ -141,7 +140,7 @@ def _constant(value):
 
 
 def _text(root, names, hypers):
-    return text_of(_symbols(root, names), {"a", "b", "x", "y", *hypers})
+    return text_of(_symbols(root, names), {"a", "b", "c", "d", "v", "x", "y", *hypers})
 
 
 def texts_of(name, step, operands, accumulator, epilogue, of_epilogue, hypers):
@@ -170,39 +169,15 @@ def texts_of(name, step, operands, accumulator, epilogue, of_epilogue, hypers):
             "result": "" if epilogue is of_epilogue else _text(epilogue, {of_epilogue: "x"}, hypers)}
 
 
+def texts_of_gradient(multiply, accumulate, epilogue, names, of_epilogue, hypers):
+    """The texts of the derivative whose members are these expressions. `names`: registers, by what texts call them."""
+    return {"multiply": _text(multiply, names, hypers), "accumulate": _text(accumulate, names, hypers), "identity": "0",
+            "result": "" if epilogue is of_epilogue else _text(epilogue, names, hypers)}
+
+
 def _fused_product(step, accumulator, products):
     """Of fma(p, q, x) the product p·q, else None."""
     if step.does is not PtxInstruction.fma_rn_ftz_f32 or step.inputs[2] is not accumulator or accumulator in step.inputs[:2]:
         return None
     p, q = step.inputs[:2]
     return Expression(PtxInstruction.mul_ftz_f32, (p, q)) if products and {*products} <= {p, q} else None
-
-
-# ---- numbers -----------------------------------------------------------------------------------------------------------------------
-
-_FUNCTIONS = {
-    "copysign_f32": lambda of, s, v: of.copysign(v, s), "add_ftz_f32": lambda of, p, q: p + q, "sub_ftz_f32": lambda of, p, q: p - q,
-    "mul_ftz_f32": lambda of, p, q: p * q, "fma_rn_ftz_f32": lambda of, p, q, r: p * q + r, "div_approx_ftz_f32": lambda of, p, q: p / q,
-    "abs_ftz_f32": lambda of, p: abs(p), "neg_ftz_f32": lambda of, p: -p, "min_ftz_f32": lambda of, p, q: of.minimum(p, q),
-    "max_ftz_f32": lambda of, p, q: of.maximum(p, q), "rcp_approx_ftz_f32": lambda of, p: 1 / p,
-    "sqrt_approx_ftz_f32": lambda of, p: of.sqrt(p), "rsqrt_approx_ftz_f32": lambda of, p: 1 / of.sqrt(p),
-    "sin_approx_ftz_f32": lambda of, p: of.sin(p), "cos_approx_ftz_f32": lambda of, p: of.cos(p),
-    "lg2_approx_ftz_f32": lambda of, p: of.log2(p), "ex2_approx_ftz_f32": lambda of, p: of.exp2(p),
-    "tanh_approx_f32": lambda of, p: of.tanh(p), "setp_lt_ftz_f32": lambda of, p, q: p < q, "setp_gt_ftz_f32": lambda of, p, q: p > q,
-    "selp_f32": lambda of, p, q, c: of.where(c, p, q),
-}
-
-
-def evaluated(root, values, like):
-    """The expression with arrays of the library of `like`, or numbers, for registers."""
-    of, found = namespace(like), {}
-    with numpy().errstate(all="ignore"):
-        for one in _ordered(root):
-            if one in values or one.does == "constant":
-                value = values.get(one, one.value)
-                if isinstance(value, (int, float)):
-                    value = like.new_full((), value) if is_torch(like) else of.asarray(value, dtype=like.dtype)
-                found[one] = value
-            else:
-                found[one] = _FUNCTIONS[one.does.name](of, *(found[each] for each in one.inputs))
-    return found[root]

@@ -12,30 +12,25 @@ x is (N, K), z (N, M), coefs (O, K), grad_kernel_matrix (K, M), and out (O, N, M
 array([[[[6.]]]])
 """
 
-from ..._arrays import namespace
+from ..._derivative import Derivative, contract_gradient
 from ..._errors import InvalidArgument
-from ..._products import contract
 from .. import kermac
-from .._arrays import batch_of, batch_of_out, matrices, numbers, result
-from ._kernels import Programs, checked_hypers, of_one, semiring_of, values_of
-from ._programs import evaluated
+from .._arrays import batch_of, batch_of_out, matrices, numbers, result, spread
+from ._kernels import Programs, checked_hypers, of_one, values_of
+from ._programs import texts_of_gradient
 
 __all__ = ["HyperSemiringGradientKernel", "NormL1", "NormL2", "NormLp"]
-
-_AT_ONCE = 1 << 24  # numbers of differences that are stored at a time
-
 
 class HyperSemiringGradientKernel:
     """out(l,o,n,m) = epilogue( e ), where e = 0 at first and then, k ascending, accumulate( c(l,o,k), t(n,k,m), e ), and
     t(n,k,m) = multiply( d(l,n,m), b(l,n,k), a(l,k,m) ).
 
-    The arrays' own library computes t, 2²⁴ numbers at a time; the rest becomes a semiring's text.
+    The programs become a derivative's text, which Rigel compiles when it is first called.
 
     Parameters
     ----------
     multiply_lambda : function of registers (d, b, a, hyperparameters by name), which returns a list of instructions that leaves t
-    accumulate_lambda : function of registers (c, t, e, hyperparameters by name), whose list leaves the new e: e ⊕ (c ⊗ t), as in
-        `HyperSemiringKernel`
+    accumulate_lambda : function of registers (c, t, e, hyperparameters by name), whose list leaves the new e
     epilogue_lambda : function of a register (e, hyperparameters by name), whose list leaves what is stored
     execution_limit : int
         Instructions beyond it do not run.
@@ -65,15 +60,20 @@ class HyperSemiringGradientKernel:
                                    "epilogue_lambda": epilogue_lambda}, execution_limit)
 
     def _build(self, named, hypers):
-        product = self._programs.result("multiply_lambda", [named[one] for one in "dba"], hypers)
-        return product, [named[one] for one in "dba"], list(hypers.values()), semiring_of(self._programs, "accumulate_lambda", "ct", "e", named,
-                                                                                         hypers)
+        def expression(name, registers):
+            return self._programs.result(name, [named[one] for one in registers], hypers)
+
+        of_texts = {named[register]: text for register, text in zip("abcdte", "abcdvx")}
+        of_hypers = [one.value for one in hypers.values()]
+        texts = texts_of_gradient(expression("multiply_lambda", "dba"), expression("accumulate_lambda", "cte"), expression("epilogue_lambda", "e"),
+                                  of_texts, named["e"], of_hypers)
+        return Derivative(**texts, name="hyper_semiring_gradient", **dict.fromkeys(of_hypers, 0.0))
 
     def __call__(self, a, b, c, d, hyper_dict=None, out=None, debug=False):
         """Of a (K, M), b (N, K), c (O, K) and d (N, M), into out (O, N, M), each with a batch in front or without. Hyperparameters are numbers, or
         arrays of one for each of a batch; those on a GPU are waited for."""
         hypers = checked_hypers(hyper_dict)
-        build = self._programs.of(hypers, "abcdet", self._build)
+        derivative = self._programs.of(hypers, "abcdet", self._build)
         given = {name: matrices(one, name) for name, one in (("a", a), ("b", b), ("c", c), ("d", d))}
         a, b, c, d = given.values()
         (k, m), n = a.shape[-2:], b.shape[-2]
@@ -83,20 +83,14 @@ class HyperSemiringGradientKernel:
                                       f"{'' if name == 'b' else f' and b {(n, b.shape[-1])}'}")
         batch = batch_of({**hypers, **given, "out": batch_of_out(out, 3)})
         whole, places = result(out, a, (batch, c.shape[-2], n, m))
+        if all(isinstance(value, float) for value in hypers.values()):
+            others = max(one.shape[0] for one in (b, c, d))
+            contract_gradient(spread(a, batch, others), b, c, d, derivative, out=places, parameters=values_of(hypers))
+            return whole
         for i in range(batch):
-            self._one(build, *(one[i % one.shape[0]] for one in (a, b, c, d)), places[i], of_one(hypers, i))
+            of_i = (one[i % one.shape[0]] for one in (a, b, c, d))
+            contract_gradient(*of_i, derivative, out=places[i], parameters=values_of(of_one(hypers, i)))
         return whole
-
-    @staticmethod
-    def _one(build, a, b, c, d, out, hypers):
-        product, registers, hyper_registers, semiring = build
-        step = max(1, _AT_ONCE // max(1, a.shape[0] * a.shape[1]))
-        for begin in range(0, b.shape[0], step):
-            rows = slice(begin, begin + step)
-            values = dict(zip(registers, (d[rows, None, :], b[rows, :, None], a[None])))
-            values.update(zip(hyper_registers, hypers.values()))
-            terms = namespace(a).broadcast_to(evaluated(product, values, a), (min(step, b.shape[0] - begin), *a.shape))
-            contract(c, terms, semiring, out=out[:, rows].swapaxes(0, 1), parameters=values_of(hypers))
 
 
 class NormL1:
