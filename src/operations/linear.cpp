@@ -3,6 +3,7 @@
 // The linear layer on operands. Each call is one or more contractions whose promises the tier sets; activations that are not part of a
 // contraction's epilogue, derivatives, and the row of ones that sums columns are passes of their own.
 #include "../engine/registry.hpp"
+#include "chosen.hpp"
 #include "driver.hpp"
 
 #include <rigel/detail/elementwise.hpp>
@@ -130,7 +131,7 @@ class Forward {
     const CallMemory memory(p.function, p.execution, given_, bytes(),
                             {&p.a, &p.b, &p.c, pointer_to(call_.bias), pointer_to(call_.preactivation)});
     place(memory.address());
-    rigel::run(sums_);
+    detail::run(chosen_, sums_);
     ElementwisePass pass{.from = sums_.c, .to = p.c};
     if (call_.preactivation && call_.preactivation->data != sums_.c.data) pass.kept = *call_.preactivation;
     LaunchElementwise launch = call_.pass;
@@ -149,7 +150,8 @@ class Forward {
   std::size_t bytes() {
     Contraction& p = product();
     if (p.is_empty()) return 0;
-    p.workspace.bytes = workspace_of(p);
+    chosen_ = choose(p);
+    p.workspace.bytes = chosen_.bytes;
     return sum_bytes_ + p.workspace.bytes;
   }
   std::string explanation() {
@@ -205,6 +207,7 @@ class Forward {
   LinearForward call_;
   const LinearPasses& passes_;
   Contraction sums_;
+  Chosen chosen_;
   epilogue::Program bias_, direct_, steps_;  // the bias; all steps of one contraction; those of a pass
   Workspace given_;
   std::size_t sum_bytes_ = 0;
@@ -248,13 +251,14 @@ class Weight {
       const One one;
       passes_.ones(p.execution, {.to = ones_, .functor = &one});
     }
-    for (const Contraction& one : products_) rigel::run(one);
+    for (std::size_t i = 0; i < products_.size(); ++i) detail::run(chosen_[i], products_[i]);
   }
   std::size_t bytes() {
     std::size_t most = 0;
+    chosen_.clear();
     for (Contraction& one : products_) {
-      if (one.is_empty()) continue;
-      one.workspace.bytes = workspace_of(one);
+      chosen_.push_back(choose(one));
+      one.workspace.bytes = chosen_.back().bytes;
       most = std::max(most, one.workspace.bytes);
     }
     return is_empty() ? 0 : ones_bytes_ + most;
@@ -375,6 +379,7 @@ class Weight {
   const LinearPasses& passes_;
   Operand x_, dy_, ones_;
   std::vector<Contraction> products_;  // those of dW, then those of db
+  std::vector<Chosen> chosen_;
   std::size_t products_of_weight_ = 0;
   Workspace given_;
   std::size_t ones_bytes_ = 0;
@@ -405,12 +410,13 @@ class Input {
     place(memory.address());
     if (const auto& z = call_.preactivation)
       passes_.derivative(p.execution, {.from = *z, .to = factors_, .functor = &call_.activation});
-    rigel::run(p);
+    detail::run(chosen_, p);
   }
   std::size_t bytes() {
     Contraction& p = call_.product;
     if (p.is_empty()) return 0;
-    p.workspace.bytes = workspace_of(p);
+    chosen_ = choose(p);
+    p.workspace.bytes = chosen_.bytes;
     return factor_bytes_ + p.workspace.bytes;
   }
   std::string explanation() {
@@ -448,6 +454,7 @@ class Input {
 
   LinearInput call_;
   const LinearPasses& passes_;
+  Chosen chosen_;
   Operand factors_;
   epilogue::Program factor_;
   Workspace given_;
