@@ -6,6 +6,7 @@
 #include "chosen.hpp"
 #include "driver.hpp"
 
+#include <rigel/detail/column_sums.hpp>
 #include <rigel/detail/elementwise.hpp>
 #include <rigel/detail/linear.hpp>
 
@@ -214,7 +215,7 @@ class Forward {
 };
 
 /// dW += Xᵀ dY and db += ones · dY, or without the +: two contractions; one for each batch of those that dW or db sums, unless their rows
-/// are rows of one matrix.
+/// are rows of one matrix. Of Tier::tensor db are sums of columns.
 class Weight {
  public:
   explicit Weight(const LinearWeight& call) : call_(call), passes_(call.passes ? *call.passes : compiled_passes) {
@@ -230,11 +231,23 @@ class Weight {
     p.k = x_.rows;
     add_products(p, p.c.batches);
     products_of_weight_ = products_.size();
-    if (call_.bias) add_bias(*call_.bias);
+    sums_columns_ = call_.bias && call_.tier == Tier::tensor;
+    if (sums_columns_)
+      columns_ = {.x = dy_, .to = *call_.bias, .accumulate = p.accumulate};
+    else if (call_.bias)
+      add_bias(*call_.bias);
     for (const Contraction& one : products_) one.check();
     if (call_.bias)
       for (const Operand* o : {&x_, &call_.product.c})
         if (o->data && call_.bias->data) require_disjoint(p, *call_.bias, *o);
+    if (has_columns()) {
+      require_data(p, *call_.bias);
+      if (columns_.rows() > 0) {
+        require_data(p, dy_);
+        require_disjoint(p, *call_.bias, dy_);
+      }
+      require_distinct(p, *call_.bias);
+    }
     place(nominal_address);
   }
   Weight(const Weight&) = delete;
@@ -252,6 +265,7 @@ class Weight {
       passes_.ones(p.execution, {.to = ones_, .functor = &one});
     }
     for (std::size_t i = 0; i < products_.size(); ++i) detail::run(chosen_[i], products_[i]);
+    if (has_columns()) with_instance(compiled_spaces{}, p.execution, [&](const auto& exec) { sum_columns(exec, columns_); });
   }
   std::size_t bytes() {
     std::size_t most = 0;
@@ -261,19 +275,24 @@ class Weight {
       one.workspace.bytes = chosen_.back().bytes;
       most = std::max(most, one.workspace.bytes);
     }
-    return is_empty() ? 0 : ones_bytes_ + most;
+    return is_empty() ? 0 : own_bytes_ + most;
   }
   std::string explanation() {
     std::string text = explain_bytes(call_, bytes());
     for (std::size_t i = 0; i < products_.size(); ++i)
       text += list_product(i < products_of_weight_ ? "dW" : "db", products_[i]);
+    if (has_columns())
+      text += "db: sums of columns, " + std::to_string(columns_.count()) + " parts of " +
+              std::to_string(columns_.rows_of_part()) + " rows\n";
     return text + legend(call_.product);
   }
 
  private:
   bool is_empty() const {
-    return std::all_of(products_.begin(), products_.end(), [](const Contraction& p) { return p.is_empty(); });
+    return !has_columns() &&
+           std::all_of(products_.begin(), products_.end(), [](const Contraction& p) { return p.is_empty(); });
   }
+  bool has_columns() const { return sums_columns_ && columns_.to.batches > 0 && columns_.to.columns > 0; }
 
   void check_extents() const {
     const Contraction& p = call_.product;
@@ -367,11 +386,12 @@ class Weight {
   }
 
   void place(std::uintptr_t base) {
-    ones_bytes_ = aligned(ones_.size * static_cast<std::size_t>(ones_.columns));
-    ones_.data = reinterpret_cast<void*>(base);
+    own_bytes_ =
+        has_columns() ? aligned(columns_.part_bytes()) : aligned(ones_.size * static_cast<std::size_t>(ones_.columns));
+    ones_.data = columns_.parts = reinterpret_cast<void*>(base);
     for (std::size_t i = 0; i < products_.size(); ++i) {
       if (i >= products_of_weight_) products_[i].a.data = ones_.data;
-      products_[i].workspace.data = reinterpret_cast<void*>(base + ones_bytes_);
+      products_[i].workspace.data = reinterpret_cast<void*>(base + own_bytes_);
     }
   }
 
@@ -381,8 +401,10 @@ class Weight {
   std::vector<Contraction> products_;  // those of dW, then those of db
   std::vector<Chosen> chosen_;
   std::size_t products_of_weight_ = 0;
+  ColumnSums columns_;
+  bool sums_columns_ = false;
   Workspace given_;
-  std::size_t ones_bytes_ = 0;
+  std::size_t own_bytes_ = 0;
 };
 
 /// dX = (dY Wᵀ) ⊙ act'(Z): one contraction, whose epilogue multiplies by factors that a pass wrote before.
