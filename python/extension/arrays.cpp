@@ -126,7 +126,7 @@ Type type_of(nb::handle object) {
   fresh.is_immutable = nb::cast<bool>(traits[1]);
   fresh.is_torch = nb::cast<bool>(traits[2]);
   fresh.is_masked = nb::cast<bool>(traits[3]);
-  fresh.is_plain_tensor = fresh.is_torch && of.is(nb::module_::import_("torch").attr("Tensor"));
+  fresh.is_plain_tensor = fresh.is_torch && fresh.api && of.is(nb::module_::import_("torch").attr("Tensor"));
   if (known.size() == 32) known.clear();
   known.push_back(fresh);
   return fresh;
