@@ -106,7 +106,7 @@ struct ExchangeApi {
 struct Type {
   PyTypeObject* type = nullptr;
   const ExchangeApi* api = nullptr;  // or NULL
-  bool is_host_only = false, is_immutable = false, is_torch = false, is_masked = false;
+  bool is_host_only = false, is_immutable = false, is_torch = false, is_masked = false, is_plain_tensor = false;
 };
 
 Type type_of(nb::handle object) {
@@ -126,6 +126,7 @@ Type type_of(nb::handle object) {
   fresh.is_immutable = nb::cast<bool>(traits[1]);
   fresh.is_torch = nb::cast<bool>(traits[2]);
   fresh.is_masked = nb::cast<bool>(traits[3]);
+  fresh.is_plain_tensor = fresh.is_torch && fresh.api && of.is(nb::module_::import_("torch").attr("Tensor"));
   if (known.size() == 32) known.clear();
   known.push_back(fresh);
   return fresh;
@@ -219,12 +220,26 @@ bool import(Array& a, nb::handle object, const char* name, bool writable = false
   return set(a, tensor, object, name);
 }
 
-// The object, or what it means of a torch tensor that is negated lazily or needs a gradient that is not recorded now; raises for one whose
-// gradient the call would lose.
+// Whether torch records gradients now.
+bool records_gradients() {
+  static const nb::object& is_grad_enabled = *new nb::object(nb::module_::import_("torch").attr("is_grad_enabled"));
+  return nb::cast<bool>(is_grad_enabled());
+}
+
+// The object, or what it means of a torch tensor that is negated lazily; raises for one whose gradient the call would lose. One that needs a
+// gradient that is not recorded now is exported by the exchange API, but not by __dlpack__().
 nb::object resolved(nb::handle object, const char* name) {
-  if (!type_of(object).is_torch) return nb::borrow(object);
-  const bool is_usable = !nb::cast<bool>(object.attr("requires_grad")) && !nb::cast<bool>(object.attr("is_neg")());
+  const Type type = type_of(object);
+  if (!type.is_torch) return nb::borrow(object);
+  const bool is_usable = (!nb::cast<bool>(object.attr("requires_grad")) || (type.api && !records_gradients())) &&
+                         !nb::cast<bool>(object.attr("is_neg")());
   return is_usable ? nb::borrow(object) : package().convert(object, name);
+}
+
+// A new array of the library of `like`, on its device.
+nb::object empty(const Array& like, nb::handle sizes, rigel_type type, bool is_bool) {
+  const bool is_alike = type == like.type && is_bool == like.is_bool && type_of(like.object).is_plain_tensor;
+  return is_alike ? like.object.attr("new_empty")(sizes) : package().empty(like.object, sizes, type, is_bool);
 }
 
 // CuPy exports the bytes of a negative stride as a number without a sign, over the size of an element: more than memory has.
@@ -363,7 +378,7 @@ Output::Output(nb::handle object, const char* name, const Array& like, const Bat
     const nb::object sizes = nb::steal(tuple);
     for (Size i = 0; i < shape.size(); ++i)
       PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
-    original_ = package().empty(like.object, sizes, type, is_bool);
+    original_ = empty(like, sizes, type, is_bool);
     require_import(array_, original_, name);
     return;
   }

@@ -551,6 +551,49 @@ nb::object linear_backward_input(Handle dy_given, Handle w_given, Handle z_given
   return dx.finished();
 }
 
+// (dX, dW, db) of a layer without an activation: of each what is wanted, else None; a type of db that is 0 wants none. Of single matrices.
+nb::object linear_gradients(Handle x_given, Handle w_given, Handle dy_given, Flag wants_dx, Flag wants_dw,
+                            rigel_type of_bias, std::int32_t tier, Handle options) {
+  const Array x = input(x_given, "x", 2), w = input(w_given, "weight", 2), dy = input(dy_given, "dy", 2);
+  for (const Array* one : {&x, &w, &dy})
+    if (one->dimensions != 2) refuse(described(*one, one->name) + ", expected single matrices");
+  Batch batch;
+  batch.broadcast(x, "x", 2);
+  batch.broadcast(w, "weight", 2);
+  batch.broadcast(dy, "dy", 2);
+  rigel_linear_args args = linear_args(tier, RIGEL_ACTIVATION_NONE, options), of_weight = args;
+  of_weight.overwrite = 1;
+  std::optional<Output> dx, dw, db;
+  if (wants_dx) dx.emplace(nb::none(), "dX", dy, batch, std::vector<std::int64_t>{dy.rows(), w.columns()}, dy.type, false);
+  if (wants_dw || of_bias != 0)
+    dw.emplace(nb::none(), "dW", dy, batch, std::vector<std::int64_t>{dy.columns(), x.columns()}, w.type, false);
+  if (of_bias != 0) db.emplace(nb::none(), "db", dy, batch, std::vector<std::int64_t>{dy.columns()}, of_bias, false);
+  Matrices matrices(batch);
+  const rigel_matrix *of_x = matrices.add(x), *of_w = matrices.add(w, 2, true), *of_dy = matrices.add(dy),
+                     *of_dx = dx ? matrices.add(dx->array()) : nullptr,
+                     *of_dw = dw ? matrices.add(dw->array(), 2, true) : nullptr,
+                     *of_db = db ? matrices.add(db->array(), 1) : nullptr;
+  perform(
+      matrices, args.options,
+      [&](rigel_handle* h) {
+        of_weight.options = args.options;
+        const rigel_code code = dx ? rigel_linear_backward_input(h, &args, of_dy, of_w, of_dx, nullptr) : RIGEL_OK;
+        return code == RIGEL_OK && dw ? rigel_linear_backward_weight(h, &of_weight, of_x, of_dy, of_dw, of_db) : code;
+      },
+      [&](rigel_handle* h, std::size_t* bytes) {
+        std::size_t first = 0, second = 0;
+        rigel_code code =
+            dx ? rigel_linear_backward_input_workspace_size(h, &args, of_dy, of_w, of_dx, nullptr, &first) : RIGEL_OK;
+        if (code == RIGEL_OK && dw)
+          code = rigel_linear_backward_weight_workspace_size(h, &of_weight, of_x, of_dy, of_dw, of_db, &second);
+        *bytes = std::max(first, second);
+        return code;
+      },
+      not_explained);
+  const auto finished = [](std::optional<Output>& one) { return one ? one->finished() : nb::object(nb::none()); };
+  return nb::make_tuple(finished(dx), wants_dw ? finished(dw) : nb::object(nb::none()), finished(db));
+}
+
 // ---- listings ----
 
 // The type of a semiring's results.
@@ -616,6 +659,7 @@ NB_MODULE(_core, m) {
   define(m, "linear_forward", linear_forward);
   define(m, "linear_backward_weight", linear_backward_weight);
   define(m, "linear_backward_input", linear_backward_input);
+  define(m, "linear_gradients", linear_gradients);
   define_gradients(m);
   define_jax(m);
 }

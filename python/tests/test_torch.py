@@ -198,6 +198,40 @@ def test_linear_layers_train_alike(rand):
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
 
 
+@pytest.mark.parametrize("types", [(torch.float32, torch.float32), (torch.bfloat16, torch.bfloat16), (torch.bfloat16, torch.float32), (torch.float16, None)])
+def test_gradients_of_a_layer_by_one_call(rand, types):
+    """Bits are those of the operators, whichever gradients are wanted."""
+    element, of_bias = types
+    x, weight, dy = (rand(*shape, dtype=element, grad=False) for shape in ((4, 8), (3, 8), (4, 3)))
+    bias = None if of_bias is None else rand(3, dtype=of_bias, grad=False)
+    of_x = torch.ops.rigel.linear_backward_input(dy, weight, "scalar", "automatic")
+    of_weight, sums = torch.ops.rigel.linear_backward_weight(x, dy, element, of_bias, "scalar", "automatic")
+    for wanted in range(1, 8):
+        given = [tensor if tensor is None else tensor.clone().requires_grad_(bool(wanted >> i & 1)) for i, tensor in enumerate((x, weight, bias))]
+        if not any(tensor.requires_grad for tensor in given if tensor is not None):
+            continue
+        rt.linear(*given).backward(dy)
+        for tensor, expected in zip(given, (of_x, of_weight, sums), strict=True):
+            if tensor is None or not tensor.requires_grad:
+                assert tensor is None or tensor.grad is None
+            else:
+                assert tensor.grad.dtype == tensor.dtype
+                assert torch.equal(tensor.grad, expected)
+    with pytest.raises(ValueError, match=r"weight of shape \(2, 3, 8\), expected single matrices"):
+        rs._core.linear_gradients(x, weight.expand(2, 3, 8), dy, True, True, 0, 0, None)
+
+
+def test_only_gradients_that_are_wanted_are_computed(rand, monkeypatch):
+    wanted, own = [], rs._core.contract_backward
+    monkeypatch.setattr(rs._core, "contract_backward", lambda *args: wanted.append(args[-2:]) or own(*args))
+    for semiring in ("min_plus", "log_plus", "l1"):
+        a, b = rand(4, 5), rand(5, 3)
+        both = torch.autograd.grad(rt.contract(a, b, semiring).sum(), (a, b))
+        assert torch.equal(torch.autograd.grad(rt.contract(a, b.detach(), semiring).sum(), a)[0], both[0])
+        assert torch.equal(torch.autograd.grad(rt.contract(a.detach(), b, semiring).sum(), b)[0], both[1])
+    assert wanted == 3 * [(True, True), (True, False), (False, True)]
+
+
 def test_linear_of_16_bits_and_second_derivatives(rand):
     x, weight, bias = rand(4, 8, dtype=torch.bfloat16), rand(3, 8, dtype=torch.bfloat16), rand(3, dtype=torch.bfloat16)
     y = rt.linear(x, weight, bias)

@@ -3,6 +3,7 @@
 // contract_backward() on operands. What is summed over k, m or n is a product, a sum of differences or a sum of winners; passes before and
 // after it are those of rigel/detail/contract_backward_passes.hpp. A factor that serves all batches gets the sum of their gradients, one
 // batch after the other.
+#include "chosen.hpp"
 #include "driver.hpp"
 
 #include <rigel/detail/contract_backward_passes.hpp>
@@ -40,19 +41,24 @@ class Steps {
 class Bytes : public Steps {
  public:
   std::size_t most = 0;
-  void problem(const Contraction& p) override { add(p); }
-  void problem(const Gradient& p) override { add(p); }
-
- private:
-  void add(const auto& p) {
+  std::vector<Chosen> chosen;  // for each contraction, in order
+  void problem(const Contraction& p) override {
+    chosen.push_back(choose(p));
+    most = std::max(most, chosen.back().bytes);
+  }
+  void problem(const Gradient& p) override {
     if (!p.is_empty()) most = std::max(most, workspace_of(p));
   }
 };
 class Run : public Steps {
  public:
-  void problem(const Contraction& p) override { rigel::run(p); }
+  explicit Run(const std::vector<Chosen>& chosen) : next_(chosen.begin()) {}
+  void problem(const Contraction& p) override { detail::run(*next_++, p); }
   void problem(const Gradient& p) override { rigel::run(p); }
   bool runs() const override { return true; }
+
+ private:
+  std::vector<Chosen>::const_iterator next_;
 };
 class Listing : public Steps {
  public:
@@ -81,6 +87,7 @@ class Driver {
     Bytes all;
     walk(all);
     inner_.bytes = all.most;
+    chosen_ = std::move(all.chosen);
     return own_bytes_ + all.most;
   }
   std::string explanation() {
@@ -100,7 +107,7 @@ class Driver {
     const CallMemory memory(call_.call.function, call_.call.execution, given_, needed,
                             {&call_.a, &call_.b, &call_.c, &call_.dc, pointer(call_.da), pointer(call_.db)});
     place(memory.address());
-    Run all;
+    Run all(chosen_);
     walk(all);
   }
 
@@ -417,6 +424,7 @@ class Driver {
   std::int64_t batches_ = 1;
   Operand a_, b_, dc_, factors_, winners_, weights_, exp_a_, exp_b_, exp_sums_, maxima_a_, maxima_b_, rejected_, rejected_a_,
       rejected_b_, sums_of_a_, sums_of_b_;
+  std::vector<Chosen> chosen_;
   std::uintptr_t next_ = 0;
   std::size_t own_bytes_ = 0;
 };

@@ -3,6 +3,7 @@
 // contract() to the engine: what is checked before anything runs, what the call's options admit, and the engine's functions for it.
 #include "../engine/overlap.hpp"
 #include "../engine/run.hpp"
+#include "chosen.hpp"
 #include "driver.hpp"
 
 #include <rigel/card.hpp>
@@ -320,6 +321,22 @@ std::string legend(const Contraction& p) { return engine::legend(p); }
 std::size_t workspace_of(const Contraction& p) { return engine::workspace_of(p).bytes; }
 std::size_t workspace_of(const Kernel<Contraction>& kernel, const Contraction& p) {
   return engine::workspace_of(kernel, p).bytes;
+}
+
+Chosen choose(const Contraction& p) {
+  if (p.is_empty()) return {};
+  const engine::Forms<Contraction> forms(p);
+  const engine::Choice<Contraction> choice = engine::choose(forms);
+  return {.kernel = forms.made().owner_of(choice.kernel),
+          .plan = choice.plan,
+          .bytes = engine::workspace_of(*choice.kernel, forms.of(choice.kernel->info), choice.plan).bytes};
+}
+void run(const Chosen& chosen, const Contraction& p) {
+  p.check();
+  if (!chosen.kernel) return;
+  require_launch(p.function, p.execution);
+  const engine::Forms<Contraction> forms(p);
+  engine::launch(*chosen.kernel, forms.of(chosen.kernel->info), chosen.plan);
 }
 
 PartNeeds needs_of_part(const Contraction& part) {

@@ -3,8 +3,10 @@
 // The linear layer on operands. Each call is one or more contractions whose promises the tier sets; activations that are not part of a
 // contraction's epilogue, derivatives, and the row of ones that sums columns are passes of their own.
 #include "../engine/registry.hpp"
+#include "chosen.hpp"
 #include "driver.hpp"
 
+#include <rigel/detail/column_sums.hpp>
 #include <rigel/detail/elementwise.hpp>
 #include <rigel/detail/linear.hpp>
 
@@ -130,7 +132,7 @@ class Forward {
     const CallMemory memory(p.function, p.execution, given_, bytes(),
                             {&p.a, &p.b, &p.c, pointer_to(call_.bias), pointer_to(call_.preactivation)});
     place(memory.address());
-    rigel::run(sums_);
+    detail::run(chosen_, sums_);
     ElementwisePass pass{.from = sums_.c, .to = p.c};
     if (call_.preactivation && call_.preactivation->data != sums_.c.data) pass.kept = *call_.preactivation;
     LaunchElementwise launch = call_.pass;
@@ -149,7 +151,8 @@ class Forward {
   std::size_t bytes() {
     Contraction& p = product();
     if (p.is_empty()) return 0;
-    p.workspace.bytes = workspace_of(p);
+    chosen_ = choose(p);
+    p.workspace.bytes = chosen_.bytes;
     return sum_bytes_ + p.workspace.bytes;
   }
   std::string explanation() {
@@ -205,13 +208,14 @@ class Forward {
   LinearForward call_;
   const LinearPasses& passes_;
   Contraction sums_;
+  Chosen chosen_;
   epilogue::Program bias_, direct_, steps_;  // the bias; all steps of one contraction; those of a pass
   Workspace given_;
   std::size_t sum_bytes_ = 0;
 };
 
 /// dW += Xᵀ dY and db += ones · dY, or without the +: two contractions; one for each batch of those that dW or db sums, unless their rows
-/// are rows of one matrix.
+/// are rows of one matrix. Of Tier::tensor db are sums of columns.
 class Weight {
  public:
   explicit Weight(const LinearWeight& call) : call_(call), passes_(call.passes ? *call.passes : compiled_passes) {
@@ -227,11 +231,21 @@ class Weight {
     p.k = x_.rows;
     add_products(p, p.c.batches);
     products_of_weight_ = products_.size();
-    if (call_.bias) add_bias(*call_.bias);
+    sums_columns_ = call_.bias && call_.tier == Tier::tensor;
+    if (sums_columns_)
+      columns_ = {.x = dy_, .to = *call_.bias, .accumulate = p.accumulate};
+    else if (call_.bias)
+      add_bias(*call_.bias);
     for (const Contraction& one : products_) one.check();
     if (call_.bias)
       for (const Operand* o : {&x_, &call_.product.c})
         if (o->data && call_.bias->data) require_disjoint(p, *call_.bias, *o);
+    if (has_columns()) {
+      require_data(p, columns_.to);
+      require_distinct(p, columns_.to);
+      if (columns_.rows() > 0) require_data(p, dy_);
+      if (columns_.rows() > 0) require_disjoint(p, columns_.to, dy_);
+    }
     place(nominal_address);
   }
   Weight(const Weight&) = delete;
@@ -248,28 +262,35 @@ class Weight {
       const One one;
       passes_.ones(p.execution, {.to = ones_, .functor = &one});
     }
-    for (const Contraction& one : products_) rigel::run(one);
+    for (std::size_t i = 0; i < products_.size(); ++i) detail::run(chosen_[i], products_[i]);
+    if (has_columns()) with_instance(compiled_spaces{}, p.execution, [&](const auto& exec) { sum_columns(exec, columns_); });
   }
   std::size_t bytes() {
     std::size_t most = 0;
+    chosen_.clear();
     for (Contraction& one : products_) {
-      if (one.is_empty()) continue;
-      one.workspace.bytes = workspace_of(one);
+      chosen_.push_back(choose(one));
+      one.workspace.bytes = chosen_.back().bytes;
       most = std::max(most, one.workspace.bytes);
     }
-    return is_empty() ? 0 : ones_bytes_ + most;
+    return is_empty() ? 0 : own_bytes_ + most;
   }
   std::string explanation() {
     std::string text = explain_bytes(call_, bytes());
     for (std::size_t i = 0; i < products_.size(); ++i)
       text += list_product(i < products_of_weight_ ? "dW" : "db", products_[i]);
+    if (has_columns())
+      text += "db: sums of columns, " + std::to_string(columns_.count()) + " parts of " +
+              std::to_string(columns_.rows_of_part()) + " rows\n";
     return text + legend(call_.product);
   }
 
  private:
   bool is_empty() const {
-    return std::all_of(products_.begin(), products_.end(), [](const Contraction& p) { return p.is_empty(); });
+    return !has_columns() &&
+           std::all_of(products_.begin(), products_.end(), [](const Contraction& p) { return p.is_empty(); });
   }
+  bool has_columns() const { return sums_columns_ && columns_.to.batches > 0 && columns_.to.columns > 0; }
 
   void check_extents() const {
     const Contraction& p = call_.product;
@@ -363,11 +384,12 @@ class Weight {
   }
 
   void place(std::uintptr_t base) {
-    ones_bytes_ = aligned(ones_.size * static_cast<std::size_t>(ones_.columns));
-    ones_.data = reinterpret_cast<void*>(base);
+    own_bytes_ =
+        has_columns() ? aligned(columns_.part_bytes()) : aligned(ones_.size * static_cast<std::size_t>(ones_.columns));
+    ones_.data = columns_.parts = reinterpret_cast<void*>(base);
     for (std::size_t i = 0; i < products_.size(); ++i) {
       if (i >= products_of_weight_) products_[i].a.data = ones_.data;
-      products_[i].workspace.data = reinterpret_cast<void*>(base + ones_bytes_);
+      products_[i].workspace.data = reinterpret_cast<void*>(base + own_bytes_);
     }
   }
 
@@ -375,9 +397,12 @@ class Weight {
   const LinearPasses& passes_;
   Operand x_, dy_, ones_;
   std::vector<Contraction> products_;  // those of dW, then those of db
+  std::vector<Chosen> chosen_;
   std::size_t products_of_weight_ = 0;
+  ColumnSums columns_;
+  bool sums_columns_ = false;
   Workspace given_;
-  std::size_t ones_bytes_ = 0;
+  std::size_t own_bytes_ = 0;
 };
 
 /// dX = (dY Wᵀ) ⊙ act'(Z): one contraction, whose epilogue multiplies by factors that a pass wrote before.
@@ -405,12 +430,13 @@ class Input {
     place(memory.address());
     if (const auto& z = call_.preactivation)
       passes_.derivative(p.execution, {.from = *z, .to = factors_, .functor = &call_.activation});
-    rigel::run(p);
+    detail::run(chosen_, p);
   }
   std::size_t bytes() {
     Contraction& p = call_.product;
     if (p.is_empty()) return 0;
-    p.workspace.bytes = workspace_of(p);
+    chosen_ = choose(p);
+    p.workspace.bytes = chosen_.bytes;
     return factor_bytes_ + p.workspace.bytes;
   }
   std::string explanation() {
@@ -448,6 +474,7 @@ class Input {
 
   LinearInput call_;
   const LinearPasses& passes_;
+  Chosen chosen_;
   Operand factors_;
   epilogue::Program factor_;
   Workspace given_;

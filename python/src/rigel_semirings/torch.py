@@ -42,11 +42,8 @@ def _define(name, schema, run, fake, setup=None, backward=None, own=()):
     torch.library.register_vmap(f"rigel::{name}", _batched(operator, *own), lib=_library)
     tensors = len(own)
 
-    def run_detached(args):  # DLPack refuses tensors that require a gradient, and an exception takes longer than a small call
-        return run(*(tensor.detach() if tensor is not None and tensor.requires_grad else tensor for tensor in args[:tensors]), *args[tensors:])
-
     def forward(ctx, *args):
-        output = run_detached(args)
+        output = run(*args)
         setup(ctx, args, output)
         return output
 
@@ -55,11 +52,12 @@ def _define(name, schema, run, fake, setup=None, backward=None, own=()):
 
     def call(*args):
         first = args[:tensors]
-        if torch.compiler.is_compiling() or not _are_plain(first):
+        if not _are_plain(first):
             return operator(*args)
-        for tensor in first:
-            if tensor is not None and tensor.requires_grad:
-                return recorded(*args) if torch.is_grad_enabled() else run_detached(args)
+        if _is_recording():
+            for tensor in first:
+                if tensor is not None and tensor.requires_grad:
+                    return recorded(*args)
         return run(*args)
 
     return call
@@ -80,13 +78,14 @@ _learn_plain_keys("cpu")
 _mode_count, _has_function_mode, _transform = (torch._C._len_torch_dispatch_stack, torch._C._is_torch_function_mode_enabled,
                                                torch._C._functorch.peek_interpreter_stack)
 _tracing, _is_profiled, _keys_of = torch._C._get_tracing_state, torch._C._autograd._profiler_enabled, torch._C._dispatch_keys
+_is_compiling, _is_recording = torch.compiler.is_compiling, torch.is_grad_enabled
 _kinds = (torch.Tensor, torch.nn.Parameter)
 
 
 def _are_plain(tensors):
-    """Whether a call on these tensors, or None, needs nothing of torch's dispatcher, which takes longer than a small call: no mode, transform,
-    trace or profiler has to see it."""
-    if _mode_count() or _has_function_mode() or _transform() is not None or _tracing() is not None or _is_profiled():
+    """Whether a call on these tensors, or None, needs nothing of torch's dispatcher, which takes longer than a small call: no compiler, mode,
+    transform, trace or profiler has to see it."""
+    if _is_compiling() or _mode_count() or _has_function_mode() or _transform() is not None or _tracing() is not None or _is_profiled():
         return False
     for tensor in tensors:
         if tensor is None:
@@ -224,8 +223,11 @@ def _by_the_extension(semiring):
         shape = a.shape
         if b.dim() == 2 and a.dim() > 2:
             a, grad, c = (None if one is None else one.reshape(-1, one.shape[-1]) for one in (a, grad, c))
-        da, db = _contract_gradients(grad, a, b, c, semiring, *_flat(parameters))
-        return da.reshape(shape) if b.dim() == 2 else da, db
+        if not _is_recording() and _are_plain((grad, a, b, c)):
+            da, db = _core.contract_backward(a, b, c, grad, semiring, parameters, *needs)
+        else:
+            da, db = _contract_gradients(grad, a, b, c, semiring, *_flat(parameters))
+        return da if da is None or b.dim() > 2 else da.reshape(shape), db
 
     return gradients
 
@@ -583,7 +585,7 @@ def _tier(tier, precision):
     return of(tier, precision)
 
 
-_TYPES = (torch.float32, torch.bfloat16, torch.float16)  # of the layer's numbers
+_TYPES = {torch.float32: CODES["float32"], torch.bfloat16: CODES["bfloat16"], torch.float16: CODES["float16"]}  # of the layer's numbers
 
 
 def _bias(bias):
@@ -608,10 +610,14 @@ def _linear_setup(ctx, inputs, output):
 
 def _linear_gradients(ctx, x, weight, grad):
     needs_x, needs_weight, needs_bias = ctx.needs_input_grad[:3]
+    shape, dtype = ctx.bias
+    if (x.dim() == weight.dim() == grad.dim() == 2 and (not needs_bias or dtype in _TYPES) and not _is_recording()
+            and _are_plain((x, weight, grad))):
+        return _core.linear_gradients(x, weight, grad, needs_x, needs_weight, _TYPES[dtype] if needs_bias else 0,
+                                      *_tier(ctx.tier, ctx.precision))
     dx = _summed(_linear_backward_input(grad, weight, ctx.tier, ctx.precision), x.shape) if needs_x else None
     dw = db = None
     if needs_weight or needs_bias:
-        shape, dtype = ctx.bias
         if weight.dim() == 2 and (shape is None or len(shape) == 1) and x.dim() > 2:  # one layer for the rows of all batches
             x, grad = x.reshape(-1, x.shape[-1]), grad.reshape(-1, grad.shape[-1])
         # What is summed over a batch is rounded after that.
@@ -756,8 +762,9 @@ def linear(x, weight, bias=None, *, activation=None, tier="scalar", precision="a
     """
     if weight.dim() != 2 or x.dim() < 1:
         raise InvalidArgument(f"x and weight have the shapes {tuple(x.shape)} and {tuple(weight.shape)}, expected (..., K) and (N, K)")
-    if torch.is_autocast_enabled(x.device.type):
-        dtype = torch.get_autocast_dtype(x.device.type)
+    device = "cuda" if x.is_cuda else x.device.type
+    if torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
         x, weight = x.to(dtype), weight.to(dtype)
     rows = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
     if activation is None:
