@@ -43,12 +43,6 @@ struct NumbersOf {
 
 RIGEL_FUNCTION bool is_number(double x) { return x - x == 0; }
 
-/// i / n; a division of 32 bits, which takes a GPU a fifth of the time, if both fit.
-RIGEL_FUNCTION std::int64_t quotient(std::int64_t i, std::int64_t n) {
-  if (((i | n) >> 32) == 0) return static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(n);
-  return i / n;
-}
-
 /// work(l, i, j) for all elements of a matrix; neighbours in memory go to neighbouring threads.
 template <class Exec, class Work>
 void for_each_element(const Exec& exec, const char* label, const Operand& of, const Work& work) {
@@ -191,10 +185,7 @@ struct ScatterWinners {
         const bool exists = begin + of.column[t] < columns;
         loaded.k[t] = exists ? winners.data[of.winner[t] + begin * winners.column] : -1;
         const Given value = exists ? typed[of.gradient[t] + begin * g.strides.column] : Given();
-        if constexpr (ShortFloat<Given>)
-          loaded.g[t] = static_cast<T>(static_cast<float>(value));
-        else
-          loaded.g[t] = static_cast<T>(value);
+        loaded.g[t] = static_cast<T>(number_of(value));
       }
     });
     return loaded;
