@@ -89,7 +89,8 @@ struct gradient_sum {
 }  // namespace detail
 
 /// The derivative of (1/p)·Σ|d − b|^p by one coordinate d, times a weight a: a·sign(d − b)·|d − b|^(p−1), and 0 if |d − b| < epsilon,
-/// d = b, or a = 0, unless d or b is NaN. The derivative of (Σ|d − b|^p)^(1/p) is that with the weight over the (p−1)-th power of the distance.
+/// d = b, or a = 0. Where d or b is NaN it is NaN, but manhattan's is ±a by the sign bit. The derivative of (Σ|d − b|^p)^(1/p) is that
+/// with the weight over the (p−1)-th power of the distance.
 namespace gradient_of {
 
 /// p = 1: a·sign(d − b).
