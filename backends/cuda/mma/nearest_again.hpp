@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Nearest points on tensor cores: the search by subtraction of the rows that were listed, on CUDA cores. A block takes 64 of them and a slice
-// of the columns; slices are joined by the minimum of scores and places as one number, which depends on no order.
+// of the columns; slices are joined by the minimum of scores and places as one number, which depends on no order. Where a few rows leave
+// multiprocessors idle, tiles have a quarter of the columns.
 #pragma once
 
 #include <rigel/backends/cuda/mma/nearest_kernel.hpp>
@@ -27,89 +28,125 @@ RIGEL_FUNCTION detail::Found<float> found_of(unsigned long long key) {
 
 struct AgainShape {
   static constexpr int rows = 64, columns = 128, depth = 16, threads = 256, blocks = 2;
-  static constexpr int of_rows = 4, of_columns = 8;  // of a thread
+  static constexpr int few_columns = columns / 4;
+  static constexpr int of_rows = 4;  // of a thread
   static constexpr int row_pitch = rows + 4, column_pitch = columns + 4;
 };
+
+/// What a block of search_listed() has in shared memory.
+struct AgainSlabs {
+  alignas(16) float x[AgainShape::depth][AgainShape::row_pitch], z[AgainShape::depth][AgainShape::column_pitch];
+};
+
+/// Reads `count` neighbouring floats, 2 or 4.
+template <int count>
+__device__ __forceinline__ void load_neighbours(float* to, const float* from) {
+  if constexpr (count == 4) {
+    const float4 v = *reinterpret_cast<const float4*>(from);
+    to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+  } else {
+    const float2 v = *reinterpret_cast<const float2*>(from);
+    to[0] = v.x, to[1] = v.y;
+  }
+}
+
+/// Searches the listed rows from `row0` on in tiles of `columns` columns, those of tiles `begin` to `end`. A thread has 4 rows, and of each
+/// part of at most 64 columns as many as its sixteenth.
+template <int columns, class Element>
+__device__ __forceinline__ void search_columns(const Search<Element>& g, AgainSlabs& slabs, unsigned row0, unsigned begin,
+                                               unsigned end) {
+  using G = AgainShape;
+  using S = l2_squared<float>;
+  constexpr int of_part = std::min(columns, 64), parts = columns / of_part, neighbours = of_part / 16;
+  const unsigned count = g.found->listed;
+  const int thread = static_cast<int>(threadIdx.x), tx = thread % 16, ty = thread / 16, k = thread % 4 * 4;
+  const std::int64_t m_of_load = g.first_row + g.list[min(row0 + thread / 4, count - 1)];
+  const bool loads_columns = of_part == 64 || thread / 4 < of_part;
+  detail::Found<float> best[G::of_rows];
+#pragma unroll
+  for (int i = 0; i < G::of_rows; ++i) best[i] = {0, detail::no_place};
+#pragma unroll 1
+  for (unsigned tile = begin; tile < end; ++tile) {
+    const std::int64_t n0 = std::int64_t{tile} * columns;
+    float sums[G::of_rows][parts * neighbours] = {}, v[1 + parts][4];
+    const auto load = [&](int k0) __attribute__((always_inline)) {
+      g.x.load(v[0], m_of_load, k0 + k);
+#pragma unroll
+      for (int part = 0; part < parts; ++part) {
+        const std::int64_t n = n0 + of_part * part + thread / 4;
+        if (loads_columns) g.z.load(v[1 + part], n < g.z.rows ? n : g.z.rows - 1, k0 + k);
+      }
+    };
+    load(0);
+#pragma unroll 1
+    for (int k0 = 0; k0 < g.x.k; k0 += G::depth) {
+      __syncthreads();
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        slabs.x[k + i][thread / 4] = v[0][i];
+#pragma unroll
+        for (int part = 0; part < parts; ++part)
+          if (loads_columns) slabs.z[k + i][of_part * part + thread / 4] = v[1 + part][i];
+      }
+      __syncthreads();
+      if (k0 + G::depth < g.x.k) load(k0 + G::depth);
+#pragma unroll 4
+      for (int s = 0; s < G::depth; ++s) {
+        float x[G::of_rows], z[parts * neighbours];
+        load_neighbours<G::of_rows>(x, &slabs.x[s][G::of_rows * ty]);
+#pragma unroll
+        for (int part = 0; part < parts; ++part)
+          load_neighbours<neighbours>(z + part * neighbours, &slabs.z[s][of_part * part + neighbours * tx]);
+#pragma unroll
+        for (int i = 0; i < G::of_rows; ++i)
+#pragma unroll
+          for (int j = 0; j < parts * neighbours; ++j) sums[i][j] = S::step(sums[i][j], x[i], z[j]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < G::of_rows; ++i) {
+      const unsigned at = row0 + G::of_rows * ty + i;
+      if (at >= count) continue;
+      const std::int64_t self = g.exclude_self ? g.first_row + g.list[at] : detail::no_place;
+#pragma unroll
+      for (int j = 0; j < parts * neighbours; ++j) {
+        const std::int64_t n = n0 + j / neighbours * of_part + neighbours * tx + j % neighbours;
+        if (n >= g.z.rows || n == self) continue;
+        const float score = g.score(sums[i][j]);
+        if (best[i].n < 0 || detail::value_replaces<false>(score, best[i].value)) best[i] = {score, n};
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < G::of_rows; ++i) {
+    unsigned long long key = best[i].n < 0 ? ~0ull : key_of(best[i].value, static_cast<std::uint32_t>(best[i].n));
+#pragma unroll
+    for (int apart = 8; apart > 0; apart /= 2) key = min(key, __shfl_xor_sync(~0u, key, apart));
+    const unsigned at = row0 + G::of_rows * ty + i;
+    if (tx == 0 && at < count) atomicMin(&g.keys[at], key);
+  }
+}
 
 template <class Element>
 __global__ void __launch_bounds__(AgainShape::threads, AgainShape::blocks)
     search_listed(const __grid_constant__ Search<Element> g) {
   using G = AgainShape;
-  using S = l2_squared<float>;
-  __shared__ __attribute__((aligned(16))) float xs[G::depth][G::row_pitch], zs[G::depth][G::column_pitch];
-  const unsigned count = g.found->listed;
-  const int thread = static_cast<int>(threadIdx.x), tx = thread % 16, ty = thread / 16;
-  const auto column_tiles = static_cast<unsigned>((g.z.rows + G::columns - 1) / G::columns);
-  const unsigned row_tiles = (count + G::rows - 1) / G::rows;
+  __shared__ AgainSlabs slabs;
+  const unsigned row_tiles = (g.found->listed + G::rows - 1) / G::rows;
   if (row_tiles == 0) return;
+  const auto tiles_of = [&](int columns) { return static_cast<unsigned>((g.z.rows + columns - 1) / columns); };
+  const bool few = row_tiles < gridDim.x && row_tiles * tiles_of(G::columns) < gridDim.x;
+  const unsigned column_tiles = tiles_of(few ? G::few_columns : G::columns);
   const unsigned slices = min(max(2 * gridDim.x / row_tiles, 1u), column_tiles);
   const unsigned of_slice = (column_tiles + slices - 1) / slices;
 #pragma unroll 1
   for (unsigned item = blockIdx.x; item < row_tiles * slices; item += gridDim.x) {
     const unsigned row0 = item / slices * G::rows, begin = item % slices * of_slice,
                    end = min(begin + of_slice, column_tiles);
-    const unsigned mine = min(row0 + thread / 4, count - 1);
-    const std::int64_t m_of_load = g.first_row + g.list[mine];
-    detail::Found<float> best[G::of_rows];
-#pragma unroll
-    for (int i = 0; i < G::of_rows; ++i) best[i] = {0, detail::no_place};
-#pragma unroll 1
-    for (unsigned tile = begin; tile < end; ++tile) {
-      const std::int64_t n0 = std::int64_t{tile} * G::columns;
-      float sums[G::of_rows][G::of_columns] = {};
-#pragma unroll 1
-      for (int k0 = 0; k0 < g.x.k; k0 += G::depth) {
-        const int k = thread % 4 * 4;
-        __syncthreads();
-        float v[3][4];
-        g.x.load(v[0], m_of_load, k0 + k);
-#pragma unroll
-        for (int part = 0; part < 2; ++part) {
-          const std::int64_t n = n0 + 64 * part + thread / 4;
-          g.z.load(v[1 + part], n < g.z.rows ? n : g.z.rows - 1, k0 + k);
-        }
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          xs[k + i][thread / 4] = v[0][i];
-          zs[k + i][thread / 4] = v[1][i];
-          zs[k + i][64 + thread / 4] = v[2][i];
-        }
-        __syncthreads();
-#pragma unroll 4
-        for (int s = 0; s < G::depth; ++s) {
-          const float4 x4 = *reinterpret_cast<const float4*>(&xs[s][4 * ty]);
-          const float4 low = *reinterpret_cast<const float4*>(&zs[s][4 * tx]),
-                       high = *reinterpret_cast<const float4*>(&zs[s][64 + 4 * tx]);
-          const float x[4] = {x4.x, x4.y, x4.z, x4.w};
-          const float z[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-#pragma unroll
-          for (int i = 0; i < G::of_rows; ++i)
-#pragma unroll
-            for (int j = 0; j < G::of_columns; ++j) sums[i][j] = S::step(sums[i][j], x[i], z[j]);
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < G::of_rows; ++i) {
-        const unsigned at = row0 + 4 * ty + i;
-        if (at >= count) continue;
-        const std::int64_t self = g.exclude_self ? g.first_row + g.list[at] : detail::no_place;
-#pragma unroll
-        for (int j = 0; j < G::of_columns; ++j) {
-          const std::int64_t n = n0 + j / 4 * 64 + 4 * tx + j % 4;
-          if (n >= g.z.rows || n == self) continue;
-          const float score = g.score(sums[i][j]);
-          if (best[i].n < 0 || detail::value_replaces<false>(score, best[i].value)) best[i] = {score, n};
-        }
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < G::of_rows; ++i) {
-      unsigned long long key = best[i].n < 0 ? ~0ull : key_of(best[i].value, static_cast<std::uint32_t>(best[i].n));
-#pragma unroll
-      for (int apart = 8; apart > 0; apart /= 2) key = min(key, __shfl_xor_sync(~0u, key, apart));
-      const unsigned at = row0 + 4 * ty + i;
-      if (tx == 0 && at < count) atomicMin(&g.keys[at], key);
-    }
+    if (few)
+      search_columns<G::few_columns>(g, slabs, row0, begin, end);
+    else
+      search_columns<G::columns>(g, slabs, row0, begin, end);
   }
 }
 

@@ -322,8 +322,10 @@ template <Of of, bool scaled, bool self, int D, int R, int Rows, class T>
 __device__ __forceinline__ void add_weighted(const CallOf<T>& g, Row<R, T> (&rows)[Rows], const T (&x)[Rows][D],
                                              const T* records, int columns, const Selves<self>& selves) {
   using Layout = Record<D, R, false, T>;
+  // With more columns to choose from, ptxas spreads the exponentials better.
+  constexpr int most = unrolled<self, T>, copies = most == 8 && of == Of::square && D <= 3 && R == 1 ? 16 : most;
   T sums[Rows][R] = {};
-#pragma unroll unrolled < self, T>
+#pragma unroll copies
   for (int j = 0; j < columns; ++j) {
     T record[Layout::words];
     load_record(record, records + j * Layout::words);
