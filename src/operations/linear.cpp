@@ -241,12 +241,10 @@ class Weight {
       for (const Operand* o : {&x_, &call_.product.c})
         if (o->data && call_.bias->data) require_disjoint(p, *call_.bias, *o);
     if (has_columns()) {
-      require_data(p, *call_.bias);
-      if (columns_.rows() > 0) {
-        require_data(p, dy_);
-        require_disjoint(p, *call_.bias, dy_);
-      }
-      require_distinct(p, *call_.bias);
+      require_data(p, columns_.to);
+      require_distinct(p, columns_.to);
+      if (columns_.rows() > 0) require_data(p, dy_);
+      if (columns_.rows() > 0) require_disjoint(p, columns_.to, dy_);
     }
     place(nominal_address);
   }
