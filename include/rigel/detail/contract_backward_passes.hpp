@@ -13,6 +13,14 @@
 
 namespace rigel::detail {
 
+template <class T>
+RIGEL_FUNCTION double number_of(T x) {
+  if constexpr (ShortFloat<T>)
+    return static_cast<double>(static_cast<float>(x));
+  else
+    return static_cast<double>(x);
+}
+
 /// A matrix of f16, bf16, f32 or f64, whose type is known at run time; without data it is absent.
 struct NumbersOf {
   Scalar type = Scalar::other;
@@ -22,13 +30,7 @@ struct NumbersOf {
   RIGEL_MEMBER bool exists() const { return strides.data != nullptr; }
   RIGEL_MEMBER double at(std::int64_t l, std::int64_t i, std::int64_t j) const {
     double value = 0;
-    with_type<double>(type, strides.data, [&](auto* typed) {
-      using T = std::remove_cvref_t<decltype(*typed)>;
-      if constexpr (ShortFloat<T>)
-        value = static_cast<double>(static_cast<float>(typed[strides.offset(l, i, j)]));
-      else
-        value = static_cast<double>(typed[strides.offset(l, i, j)]);
-    });
+    with_type<double>(type, strides.data, [&](auto* typed) { value = number_of(typed[strides.offset(l, i, j)]); });
     return value;
   }
   RIGEL_MEMBER void set(std::int64_t l, std::int64_t i, std::int64_t j, double value) const {
@@ -40,6 +42,12 @@ struct NumbersOf {
 
 RIGEL_FUNCTION bool is_number(double x) { return x - x == 0; }
 
+/// i / n; a division of 32 bits, which takes a GPU a fifth of the time, if both fit.
+RIGEL_FUNCTION std::int64_t quotient(std::int64_t i, std::int64_t n) {
+  if (((i | n) >> 32) == 0) return static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(n);
+  return i / n;
+}
+
 /// work(l, i, j) for all elements of a matrix; neighbours in memory go to neighbouring threads.
 template <class Exec, class Work>
 void for_each_element(const Exec& exec, const char* label, const Operand& of, const Work& work) {
@@ -48,7 +56,7 @@ void for_each_element(const Exec& exec, const char* label, const Operand& of, co
   Kokkos::parallel_for(
       label, by_argument(Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, of.batches * matrix)),
       KOKKOS_LAMBDA(const std::int64_t item) {
-        const std::int64_t l = item / matrix, element = item - l * matrix, outer = element / inner,
+        const std::int64_t l = quotient(item, matrix), element = item - l * matrix, outer = quotient(element, inner),
                            place = element - outer * inner;
         work(l, along_rows ? outer : place, along_rows ? place : outer);
       });
@@ -246,12 +254,16 @@ struct FiniteMaxima {
  private:
   RIGEL_MEMBER bool along() const { return x.strides.column <= x.strides.row; }
   RIGEL_MEMBER static constexpr double least() { return -std::numeric_limits<double>::infinity(); }
+  // The type is asked outside of the loop, so that several numbers are on their way at a time.
   RIGEL_MEMBER double maximum_of(std::int64_t l, std::int64_t i, int part, int parts) const {
     double most = least();
-    for (std::int64_t j = part; j < columns; j += parts) {
-      const double value = x.at(l, i, j);
-      if (is_number(value) && value > most) most = value;
-    }
+    with_type<double>(x.type, x.strides.data, [&](const auto* typed) {
+#pragma unroll 8
+      for (std::int64_t j = part; j < columns; j += parts) {
+        const double value = number_of(typed[x.strides.offset(l, i, j)]);
+        if (is_number(value) && value > most) most = value;
+      }
+    });
     return most;
   }
   RIGEL_MEMBER void set(std::int64_t l, std::int64_t i, double most) const {
