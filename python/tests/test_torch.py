@@ -217,6 +217,11 @@ def test_gradients_of_a_layer_by_one_call(rand, types):
             else:
                 assert tensor.grad.dtype == tensor.dtype
                 assert torch.equal(tensor.grad, expected)
+    given = [tensor if tensor is None else tensor.clone().requires_grad_() for tensor in (x, weight, bias)]
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor.tolist(), lambda numbers: torch.tensor(numbers, dtype=element, device=x.device)):
+        y = rt.linear(*given)
+    y.backward(dy)
+    assert torch.equal(given[0].grad, of_x) and torch.equal(given[1].grad, of_weight)
     with pytest.raises(ValueError, match=r"weight of shape \(2, 3, 8\), expected single matrices"):
         rs._core.linear_gradients(x, weight.expand(2, 3, 8), dy, True, True, 0, 0, None)
 

@@ -611,8 +611,9 @@ def _linear_setup(ctx, inputs, output):
 def _linear_gradients(ctx, x, weight, grad):
     needs_x, needs_weight, needs_bias = ctx.needs_input_grad[:3]
     shape, dtype = ctx.bias
+    # What was saved was plain, unless a hook made something else of it.
     if (x.dim() == weight.dim() == grad.dim() == 2 and (not needs_bias or dtype in _TYPES) and not _is_recording()
-            and _are_plain((x, weight, grad))):
+            and type(x) in _kinds and type(weight) in _kinds and _are_plain((grad,))):
         return _core.linear_gradients(x, weight, grad, needs_x, needs_weight, _TYPES[dtype] if needs_bias else 0,
                                       *_tier(ctx.tier, ctx.precision))
     dx = _summed(_linear_backward_input(grad, weight, ctx.tier, ctx.precision), x.shape) if needs_x else None
