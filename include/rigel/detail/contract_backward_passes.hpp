@@ -265,7 +265,7 @@ struct ScatterWinners {
 /// Maxima of rows. On a device a team takes a few rows, whose threads read neighbours in memory.
 template <class Exec>
 struct FiniteMaxima {
-  static constexpr int threads = 512, block = 8, parts = threads / block;
+  static constexpr int threads = 512, block = 8, of_row = threads / block;
   static constexpr std::size_t scratch = threads * sizeof(double) + 16;
   using Team = typename Kokkos::TeamPolicy<Exec>::member_type;
 
@@ -294,16 +294,16 @@ struct FiniteMaxima {
 
   RIGEL_MEMBER void operator()(const Team& team) const {
     auto* const shared = static_cast<double*>(team.team_scratch(0).get_shmem_aligned(threads * sizeof(double), 16));
-    const int rank = team.team_rank(), row = along() ? rank / parts : rank % block,
-              part = along() ? rank % parts : rank / block;
+    const int rank = team.team_rank(), row = along() ? rank / of_row : rank % block,
+              part = along() ? rank % of_row : rank / block;
     const std::int64_t blocks = (rows + block - 1) / block;
     for (std::int64_t item = team.league_rank(); item < batches * blocks; item += team.league_size()) {
       const std::int64_t l = item / blocks, first = (item - l * blocks) * block;
-      shared[row * parts + part] = first + row < rows ? maximum_of(l, first + row, part, parts) : least();
+      shared[row * of_row + part] = first + row < rows ? maximum_of(l, first + row, part, of_row) : least();
       team.team_barrier();
       if (rank < block && first + rank < rows) {
         double most = least();
-        for (int q = 0; q < parts; ++q) most = shared[rank * parts + q] > most ? shared[rank * parts + q] : most;
+        for (int q = 0; q < of_row; ++q) most = shared[rank * of_row + q] > most ? shared[rank * of_row + q] : most;
         set(l, first + rank, most);
       }
       team.team_barrier();
