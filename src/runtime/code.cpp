@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <charconv>
+#include <future>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -210,6 +211,7 @@ rigel::detail::TextCode code_of(const Work& work, std::size_t kernel, std::uint6
       work, gpu.level, gpu.platform + '\0' + gpu.family + std::to_string(kernel),
       [&](const RigelRuntime& runtime, Steps& steps) {
         const std::string element = gpu.family + rigel::name(work.element);
+        const std::future<void> opening = gpu.open();
         const std::string ptx =
             compiled(runtime, work,
                      {work.source.data(), work.source.size(), element.c_str(), gpu.level, nullptr, 0, kernel, layout,

@@ -25,6 +25,19 @@ constexpr std::size_t two_fields(Scalar element) {
     default: return 34;
   }
 }
+// The kernels of whole tiles: the first, how many there are, and the general kernel of the first one's tile and operands.
+struct Whole {
+  std::size_t first, many, general;
+};
+constexpr Whole whole_tiles(Scalar element) {
+  switch (element) {
+    case Scalar::f32: return {77, 4, 6};
+    case Scalar::i32: return {60, 2, 5};
+    case Scalar::f64:
+    case Scalar::i64: return {42, 2, 1};
+    default: return {58, 2, 3};
+  }
+}
 // The first kernel for a few rows, and how many there are without an epilogue from text.
 constexpr std::pair<std::size_t, std::size_t> few_rows(Scalar element) {
   switch (element) {
@@ -180,6 +193,27 @@ TEST_CASE("text: a few rows against a large matrix in PTX") {
       CHECK(has(ptx.text, ".extern .shared"));
       CHECK(!has(ptx.text, ".extern .func"));
     }
+  }
+}
+
+TEST_CASE("text: kernels of whole tiles are shorter than the general ones, in PTX") {
+  if (!compiles_for_gpus()) return;
+  for (const Scalar element : {Scalar::f32, Scalar::f64, Scalar::i32, Scalar::i64, Scalar::f16, Scalar::bf16}) {
+    CAPTURE(rigel::name(element));
+    const Scalar number = element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element;
+    const Texts text{.element = element, .multiply = "abs(a - b)", .add = "x + y"};
+    const auto [first, many, general] = whole_tiles(element);
+    const auto instructions = [](const Ptx& ptx) { return count(ptx.text, ";\n"); };
+    const Ptx all = ptx_of(text, number, "sm_90", general);
+    CHECK_MESSAGE(!all.failed, all.messages);
+    for (std::size_t kernel = first; kernel < first + many; ++kernel) {
+      const Ptx ptx = ptx_of(text, number, "sm_90", kernel);
+      CHECK_MESSAGE(!ptx.failed, ptx.messages);
+      CHECK(!has(ptx.text, ".local"));
+      CHECK(has(ptx.text, "st.global.v"));  // in vectors
+      if (kernel == first) CHECK(10 * instructions(ptx) < 9 * instructions(all));
+    }
+    CHECK(ptx_of(text, number, "sm_90", first + many).failed);  // the last of the table
   }
 }
 
