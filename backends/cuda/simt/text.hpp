@@ -190,15 +190,14 @@ struct TextFinish : TextStore {
   RIGEL_MEMBER void put(Word result, void* c, std::int64_t offset, std::int64_t m, std::int64_t n, std::int64_t l) const;
 };
 
-/// Whether a call that copies results stores whole tiles of a row-major C in vectors, and adds to nothing. Its kernel in small tiles is a
-/// whole one, which a first call compiles in three quarters of the time.
+/// Whether a call that copies results stores whole tiles of one row-major C in vectors, and adds to nothing. Its kernel in small tiles is a
+/// whole one, which a first call compiles in less time: it has no other store, no C to add to, and no batches.
 template <class S, class Shape>
 bool goes_out_whole(const Contraction& p) {
   const auto size = static_cast<std::int64_t>(size_of(p.c.type));
-  const auto places = reinterpret_cast<std::uintptr_t>(p.c.data) | static_cast<std::uintptr_t>(p.c.row_stride * size) |
-                      static_cast<std::uintptr_t>(p.c.batch_stride * size);
-  return !p.accumulate && p.c.column_stride == 1 && p.c.row_stride >= p.n && places % 16 == 0 && p.m % Shape::m == 0 &&
-         p.n % Shape::n == 0;
+  const auto places = reinterpret_cast<std::uintptr_t>(p.c.data) | static_cast<std::uintptr_t>(p.c.row_stride * size);
+  return p.batch == 1 && !p.accumulate && p.c.column_stride == 1 && p.c.row_stride >= p.n && places % 16 == 0 &&
+         p.m % Shape::m == 0 && p.n % Shape::n == 0;
 }
 /// The store of such a tile.
 template <class S, class Shape, class Sum>
@@ -214,7 +213,9 @@ class WholeStore {
       : g_(g), s_(s), place_(place), origin_(origin(raster)) {}
 
   __device__ static tile::Origin origin(const tile::Raster& raster) {
-    return raster.origin(arch::block_index(), Shape::m, Shape::n);
+    const unsigned block = arch::block_index();
+    __builtin_assume(block < raster.rows * raster.columns);
+    return tile::Raster{0, raster.rows, raster.columns}.origin(block, Shape::m, Shape::n);
   }
 
   __device__ __forceinline__ void operator()(typename Sum::Registers& x) const {
