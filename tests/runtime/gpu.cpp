@@ -25,7 +25,8 @@ constexpr std::size_t two_fields(Scalar element) {
     default: return 34;
   }
 }
-// The kernels of whole tiles: the first, how many there are, and the general kernel of the first one's tile and operands.
+// The kernels of whole tiles: the first, how many there are before those of two fields, and the general kernel of the first one's tile and
+// operands.
 struct Whole {
   std::size_t first, many, general;
 };
@@ -213,7 +214,18 @@ TEST_CASE("text: kernels of whole tiles are shorter than the general ones, in PT
       CHECK(has(ptx.text, "st.global.v"));  // in vectors
       if (kernel == first) CHECK(10 * instructions(ptx) < 9 * instructions(all));
     }
-    CHECK(ptx_of(text, number, "sm_90", first + many).failed);  // the last of the table
+    const bool wide = element == Scalar::f64 || element == Scalar::i64;
+    const Texts two{.element = element,
+                    .accumulator = {{"value", number}, {"index", wide ? Scalar::i64 : Scalar::i32}},
+                    .multiply = "{a + b, k}",
+                    .add = "y.value < x.value ? y : x",
+                    .identity = "{infinity, -1}",
+                    .result = "x.value"};
+    const Ptx ptx = ptx_of(two, number, "sm_90", first + many),
+              longer = ptx_of(two, number, "sm_90", two_fields(element) + 1);
+    CHECK_MESSAGE(!ptx.failed, ptx.messages);
+    CHECK(has(ptx.text, "st.global.v"));
+    CHECK(10 * instructions(ptx) < 9 * instructions(longer));
   }
 }
 

@@ -212,7 +212,7 @@ void with_text_tile(const Kernel<Contraction>& kernel, const Contraction& p, con
     use.template operator()<Finish>(state_of(kernel).function(text_need<Of, Tile>, p));
     return true;
   };
-  if constexpr (std::is_same_v<Shape, SmallTile<S>> && !has_fields<S>)
+  if constexpr (std::is_same_v<Shape, SmallTile<S>> && has_whole<S>)
     if (copies && goes_out_whole<S, Shape>(p)) {
       using Whole = typename S::Whole;
       static_assert(std::is_same_v<SmallTile<Whole>, Shape> &&
@@ -489,7 +489,7 @@ std::vector<TextState::Need> needs_of(bool has_epilogue) {
     if (has_epilogue ? stores : text_place<Of>(PlainTextKernels<S>{}) >= 0) needs.push_back(text_need<S, Of>);
   };
   detail::for_each(TextKernels<S>{}, add);
-  if constexpr (!has_fields<S>)
+  if constexpr (has_whole<S>)
     if (!has_epilogue)
       detail::for_each(TextKernels<typename S::Whole>{},
                        [&]<class Of>() { needs.push_back(text_need<typename S::Whole, Of>); });

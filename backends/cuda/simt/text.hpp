@@ -86,11 +86,15 @@ template <class E, class A = accumulator_for<E>>
 constexpr auto text_semirings_of() {
   static_assert(detail::most_text_fields == 4);
   return text_semirings_with<E, A, 1>() + text_semirings_with<E, A, 2>() + text_semirings_with<E, A, 3>() +
-         text_semirings_with<E, A, 4>() + text_semirings_with<E, A, 1, true>();
+         text_semirings_with<E, A, 4>() + text_semirings_with<E, A, 1, true>() + text_semirings_with<E, A, 2, true>();
 }
 /// The semirings from text of an element type, in the order of the bitcode's table.
 template <class E>
 using TextSemirings = decltype(text_semirings_of<E>());
+
+/// Whether there are kernels of whole tiles. Accumulators of more than two fields have none: those take room in the library, and are rare.
+template <class S>
+inline constexpr bool has_whole = text_place<typename S::Whole>(TextSemirings<typename S::element>{}) >= 0;
 
 /// The bits of a result.
 template <class T>
