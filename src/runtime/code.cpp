@@ -211,12 +211,13 @@ rigel::detail::TextCode code_of(const Work& work, std::size_t kernel, std::uint6
       work, gpu.level, gpu.platform + '\0' + gpu.family + std::to_string(kernel),
       [&](const RigelRuntime& runtime, Steps& steps) {
         const std::string element = gpu.family + rigel::name(work.element);
-        const std::future<void> opening = gpu.open();
+        std::future<void> opening = gpu.open();
         const std::string ptx =
             compiled(runtime, work,
                      {work.source.data(), work.source.size(), element.c_str(), gpu.level, nullptr, 0, kernel, layout,
                       work.store.empty() ? nullptr : work.store.data(), work.store.size()});
         steps.end("LLVM");
+        if (opening.valid()) opening.wait();
         std::string image = gpu.link(ptx);
         steps.end("driver");
         return image;

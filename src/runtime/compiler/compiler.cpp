@@ -64,7 +64,7 @@ void LLVMInitializeNVPTXAsmPrinter();
 }
 
 // The library's first byte, by the linker.
-extern "C" __attribute__((visibility("hidden"))) const Elf64_Ehdr __ehdr_start;
+extern "C" __attribute__((visibility("hidden"))) const Elf64_Ehdr rigel_first_byte __asm__("__ehdr_start");
 
 namespace rigel::runtime {
 
@@ -556,10 +556,10 @@ void release(RigelBytes* bytes) {
 
 // The digest that the linker wrote of this library's contents, the bitcode's among them: to compute one takes as long as to open the library.
 std::string build_id() {
-  const auto* const file = reinterpret_cast<const char*>(&__ehdr_start);
-  const auto* const segments = reinterpret_cast<const Elf64_Phdr*>(file + __ehdr_start.e_phoff);
+  const auto* const file = reinterpret_cast<const char*>(&rigel_first_byte);
+  const auto* const segments = reinterpret_cast<const Elf64_Phdr*>(file + rigel_first_byte.e_phoff);
   const auto aligned = [](std::size_t size) { return (size + 3) / 4 * 4; };
-  for (const Elf64_Phdr& segment : llvm::ArrayRef(segments, __ehdr_start.e_phnum)) {
+  for (const Elf64_Phdr& segment : llvm::ArrayRef(segments, rigel_first_byte.e_phnum)) {
     if (segment.p_type != PT_NOTE) continue;
     const char* note = file + segment.p_vaddr;
     for (const char* const end = note + segment.p_memsz; note < end;) {
