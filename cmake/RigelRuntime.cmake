@@ -223,7 +223,8 @@ target_compile_definitions(rigel_runtime PRIVATE RIGEL_VERSION="${PROJECT_VERSIO
   __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS)
 # Optimising more takes longer here than it ever saves: the time goes to LLVM itself.
 target_compile_options(rigel_runtime PRIVATE -O1 -fno-rtti -ffunction-sections -fdata-sections)
-target_link_options(rigel_runtime PRIVATE LINKER:--version-script=${exports} LINKER:--gc-sections LINKER:-z,defs -s)
+target_link_options(rigel_runtime PRIVATE LINKER:--version-script=${exports} LINKER:--gc-sections LINKER:-z,defs
+  LINKER:--build-id=sha1 -s)
 if(RIGEL_HAS_LLD)
   target_link_options(rigel_runtime PRIVATE -fuse-ld=lld LINKER:--icf=all)
 endif()

@@ -9,7 +9,10 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 namespace rigel::backends::cuda {
@@ -87,6 +90,22 @@ std::string link(const std::string& ptx) {
 
 std::string as_it_is(const std::string& ptx) { return ptx; }
 
+// The driver opens its compiler for the first PTX of a process, whatever that is. Without a thread, and if it fails, link() does all.
+std::future<void> open_compiler() {
+  static std::atomic_flag opened;
+  int device = 0;
+  if (opened.test_and_set() || cudaGetDevice(&device) != cudaSuccess) return {};
+  try {
+    return std::async(std::launch::async, [device] {
+      const Relaxed relaxed;
+      if (cudaSetDevice(device) == cudaSuccess)
+        link(".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry empty() { ret; }\n");
+    });
+  } catch (const std::system_error&) {
+    return {};
+  }
+}
+
 // Loads a kernel into the current context, which a captured launch could not: asking for its attributes does.
 cudaError_t load_here(const void* kernel) {
   cudaFuncAttributes attributes;
@@ -128,7 +147,10 @@ const void* TextCodes::add(const Key& key, const Execution& execution,
                                                                  : "sm_80",
                             "compute capability " + std::to_string(execution.compute_capability) + ", driver " +
                                 std::to_string(version) + (image_ == TextImage::loaded ? ", PTX" : ""),
-                            image_ == TextImage::loaded ? &as_it_is : &link, &load, family_};
+                            &open_compiler,
+                            image_ == TextImage::loaded ? &as_it_is : &link,
+                            &load,
+                            family_};
   detail::TextCode code = compile(gpu);
   // Code from memory may be loaded into another device's context alone.
   check(load_here(code.functions[0]), what_ + ": cudaFuncGetAttributes");

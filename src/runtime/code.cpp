@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <charconv>
+#include <future>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -129,8 +130,8 @@ std::string compiled(const RigelRuntime& runtime, const Work& work, const RigelS
   return taken(runtime, bytes);
 }
 
-// Code for a level and for `target`, which says all else that it depends on, from memory, the disk, or `make`, which gives what the disk
-// keeps and `load` takes.
+// Code for a level and for `target`, which says all else that it depends on, from memory, the disk, or make(runtime, steps), which gives
+// what the disk keeps and `load` takes.
 template <class Make, class Load>
 rigel::detail::TextCode code_of(const Work& work, const std::string& level, const std::string& target, const Make& make,
                                 const Load& load) {
@@ -174,11 +175,13 @@ rigel::detail::TextCode code_of(const Work& work, const std::string& level, cons
   const std::string waited = waiting.text();
   if (const auto found = from_disk()) return *found;
   const Stopwatch compiling;
-  const std::string object = make(runtime);
+  Steps steps;
+  const std::string object = make(runtime, steps);
   slot->code = load(runtime, object, messages);
+  steps.end("loading");
   if (!slot->code) throw Error(Code::unsupported, begin + "the compiled text cannot be loaded: " + messages);
   ++counters().compiled;
-  say(what + "compiled in " + compiling.text() + ", " + std::to_string(object.size()) + " bytes" +
+  say(what + "compiled in " + compiling.text() + " (" + steps.text() + "), " + std::to_string(object.size()) + " bytes" +
       (turn.is_held() ? ", after " + waited : std::string(", without the lock, after ") + waited));
   write_cached(digest, object);
   return *slot->code;
@@ -189,12 +192,14 @@ rigel::detail::TextCode code_of(const Work& work, const std::string& level, cons
 rigel::detail::TextCode code_of(const Work& work, const rigel::detail::TextRoots& loops) {
   return code_of(
       work, loops.level, loops.roots[0],
-      [&](const RigelRuntime& runtime) {
+      [&](const RigelRuntime& runtime, Steps& steps) {
         const auto roots = names_of(loops);
         const std::string element = std::string(loops.family) + rigel::name(work.element);
-        return compiled(runtime, work,
-                        {work.source.data(), work.source.size(), element.c_str(), loops.level, roots.data(), roots.size(), 0,
-                         0, nullptr, 0});
+        std::string object = compiled(runtime, work,
+                                      {work.source.data(), work.source.size(), element.c_str(), loops.level, roots.data(),
+                                       roots.size(), 0, 0, nullptr, 0});
+        steps.end("LLVM");
+        return object;
       },
       [&](const RigelRuntime& runtime, const std::string& object, std::string& messages) {
         return load(runtime, object, loops, messages);
@@ -205,11 +210,18 @@ rigel::detail::TextCode code_of(const Work& work, std::size_t kernel, std::uint6
                                 const rigel::detail::TextGpu& gpu) {
   return code_of(
       work, gpu.level, gpu.platform + '\0' + gpu.family + std::to_string(kernel),
-      [&](const RigelRuntime& runtime) {
+      [&](const RigelRuntime& runtime, Steps& steps) {
         const std::string element = gpu.family + rigel::name(work.element);
-        return gpu.link(compiled(runtime, work,
-                                 {work.source.data(), work.source.size(), element.c_str(), gpu.level, nullptr, 0, kernel,
-                                  layout, work.store.empty() ? nullptr : work.store.data(), work.store.size()}));
+        std::future<void> opening = gpu.open();
+        const std::string ptx =
+            compiled(runtime, work,
+                     {work.source.data(), work.source.size(), element.c_str(), gpu.level, nullptr, 0, kernel, layout,
+                      work.store.empty() ? nullptr : work.store.data(), work.store.size()});
+        steps.end("LLVM");
+        if (opening.valid()) opening.wait();
+        std::string image = gpu.link(ptx);
+        steps.end("driver");
+        return image;
       },
       [&](const RigelRuntime&, const std::string& image, std::string& messages) {
         std::optional<rigel::detail::TextCode> loaded = gpu.load(image);

@@ -42,4 +42,19 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
+/// Milliseconds of one step after the other, in words: "LLVM 61.0 ms, driver 230.1 ms".
+class Steps {
+ public:
+  /// The step that ends now.
+  void end(const char* step) {
+    text_ += (text_.empty() ? "" : ", ") + (step + (' ' + since_.text()));
+    since_ = {};
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  Stopwatch since_;
+  std::string text_;
+};
+
 }  // namespace rigel::runtime

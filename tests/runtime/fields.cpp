@@ -12,9 +12,9 @@ using texts::Batch, texts::Matrix;
 
 namespace {
 
-// batches, m, n, k: whole blocks and edges, K in several blocks, lanes of a batch, no K at all.
+// batches, m, n, k: whole blocks and edges, K in several blocks, lanes of a batch, no K at all, whole tiles.
 const std::array<int, 4> shapes[] = {{1, 1, 1, 1},  {1, 7, 5, 3},  {1, 33, 65, 40}, {2, 20, 37, 600},
-                                     {70, 3, 4, 6}, {9, 1, 1, 30}, {2, 3, 5, 0}};
+                                     {70, 3, 4, 6}, {9, 1, 1, 30}, {2, 3, 5, 0},    {1, 64, 128, 24}};
 
 template <class T>
 constexpr Scalar index_type = sizeof(rigel::accumulator_for<T>) == 8 ? Scalar::i64 : Scalar::i32;

@@ -25,6 +25,20 @@ constexpr std::size_t two_fields(Scalar element) {
     default: return 38;
   }
 }
+// The kernels of whole tiles: the first, how many there are before those of two fields, and the general kernel of the first one's tile and
+// operands.
+struct Whole {
+  std::size_t first, many, general;
+};
+constexpr Whole whole_tiles(Scalar element) {
+  switch (element) {
+    case Scalar::f32: return {81, 4, 6};
+    case Scalar::i32: return {64, 2, 5};
+    case Scalar::f64:
+    case Scalar::i64: return {46, 2, 1};
+    default: return {62, 2, 3};
+  }
+}
 // The first kernel for a few rows, and how many there are without an epilogue from text.
 constexpr std::pair<std::size_t, std::size_t> few_rows(Scalar element) {
   switch (element) {
@@ -201,6 +215,38 @@ TEST_CASE("text: threads that share an output's K in PTX") {
   // Two rows by four k, and then what joins accumulators.
   const Ptx least = ptx_of({.multiply = "a + b", .add = "min(x, y)"}, Scalar::f32, "sm_80", shared_k(Scalar::f32));
   CHECK(count(least.text, "min.NaN.f32") > 8);
+}
+
+TEST_CASE("text: kernels of whole tiles are shorter than the general ones, in PTX") {
+  if (!compiles_for_gpus()) return;
+  for (const Scalar element : {Scalar::f32, Scalar::f64, Scalar::i32, Scalar::i64, Scalar::f16, Scalar::bf16}) {
+    CAPTURE(rigel::name(element));
+    const Scalar number = element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element;
+    const Texts text{.element = element, .multiply = "abs(a - b)", .add = "x + y"};
+    const auto [first, many, general] = whole_tiles(element);
+    const auto instructions = [](const Ptx& ptx) { return count(ptx.text, ";\n"); };
+    const Ptx all = ptx_of(text, number, "sm_90", general);
+    CHECK_MESSAGE(!all.failed, all.messages);
+    for (std::size_t kernel = first; kernel < first + many; ++kernel) {
+      const Ptx ptx = ptx_of(text, number, "sm_90", kernel);
+      CHECK_MESSAGE(!ptx.failed, ptx.messages);
+      CHECK(!has(ptx.text, ".local"));
+      CHECK(has(ptx.text, "st.global.v"));  // in vectors
+      if (kernel == first) CHECK(10 * instructions(ptx) < 9 * instructions(all));
+    }
+    const bool wide = element == Scalar::f64 || element == Scalar::i64;
+    const Texts two{.element = element,
+                    .accumulator = {{"value", number}, {"index", wide ? Scalar::i64 : Scalar::i32}},
+                    .multiply = "{a + b, k}",
+                    .add = "y.value < x.value ? y : x",
+                    .identity = "{infinity, -1}",
+                    .result = "x.value"};
+    const Ptx ptx = ptx_of(two, number, "sm_90", first + many),
+              longer = ptx_of(two, number, "sm_90", two_fields(element) + 1);
+    CHECK_MESSAGE(!ptx.failed, ptx.messages);
+    CHECK(has(ptx.text, "st.global.v"));
+    CHECK(10 * instructions(ptx) < 9 * instructions(longer));
+  }
 }
 
 TEST_CASE("text: which sums may be cut along K") {

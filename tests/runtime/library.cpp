@@ -111,6 +111,9 @@ TEST_CASE("text: a library of other sources is refused, and each place is named"
   const auto at = build.find(", sources ");
   REQUIRE(at != build.npos);
   CHECK(build.find(',', at + 2) == at + 10 + 64);
+  const auto contents = build.find(", contents ");
+  REQUIRE(contents != build.npos);
+  CHECK(build.size() == contents + 11 + 40);  // SHA-1
   // The library with one digit of that digest changed.
   std::ifstream file(built_library(), std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), {}};

@@ -173,6 +173,43 @@ TEST_CASE_TEMPLATE("text: threads that share an output's K", T, float, double, r
   agrees_by<T>("narrow_split_k", of<T>("a + b", "max(x, y)"), rigel::max_plus<T>{}, few, true);
 }
 
+TEST_CASE_TEMPLATE("text: a C of whole tiles, in rows of any stride, in batches", T, float, double, rigel::half,
+                   rigel::bfloat16, std::int32_t, std::int64_t) {
+  if (!texts::can_compile()) return;
+  const Texts text = of<T>("abs(a - b)", "x + y");
+  agrees<T>(text, rigel::l1<T>{}, {{64, 64, 32}, {128, 192, 40}, {192, 128, 27}}, true);
+  const Semiring semiring(text);
+  for (const std::size_t batches : {1, 2}) {
+    CAPTURE(batches);
+    constexpr std::size_t m = 128, n = 64, k = 24;
+    const Batch<T> a("a", batches, m, k), b("b", batches, k, n), once("once", batches, m, n);
+    texts::fill(a, 3);
+    texts::fill(b, 4);
+    rigel::contract(Host{}, rigel::l1<T>{}, a, b, once, {.require = rigel::Promise::reference_bits});
+    // Rows that begin at multiples of 16 bytes, and others: C's first element and its stride.
+    for (const auto& [first, stride] : {std::pair{0, 96}, {16, 96}, {0, 97}, {1, 96}, {3, 67}}) {
+      CAPTURE(first);
+      CAPTURE(stride);
+      const auto within = [&, first = first](const Batch<T>& around) {
+        return Kokkos::subview(around, Kokkos::ALL, std::pair(std::size_t{0}, m),
+                               std::pair(static_cast<std::size_t>(first), first + n));
+      };
+      const Batch<T> around("around", batches, m + 1, static_cast<std::size_t>(stride)),
+          expected("expected", batches, m + 1, static_cast<std::size_t>(stride));
+      Kokkos::deep_copy(expected, T(5));
+      Kokkos::deep_copy(within(expected), once);
+      texts::for_each_space([&]<class Exec>() {
+        for (const std::string& kernel : texts::kernels_of<Exec>(semiring, true)) {
+          CAPTURE(kernel);
+          Kokkos::deep_copy(around, T(5));
+          texts::contract<Exec>(semiring, a, b, within(around), rigel::ContractOptions{.kernel = kernel});
+          CHECK(texts::different(around, expected) == 0);
+        }
+      });
+    }
+  }
+}
+
 TEST_CASE("text: the bits of more compiled semirings") {
   if (!texts::can_compile()) return;
   agrees<float>(of<float>("min(a, b)", "max(x, y)"), rigel::max_min<float>{}, shapes);

@@ -260,6 +260,8 @@ TEST_CASE("text cache: RIGEL_DEBUG=runtime says what became of a text, and nothi
     const std::string first = stderr_of(make), second = stderr_of(make);
     CHECK(first.find("rigel runtime: loud (f32, ") == 0);
     CHECK(first.find(": compiled in ") != first.npos);
+    CHECK(first.find(" (LLVM ") != first.npos);
+    CHECK(first.find(", loading ") != first.npos);
     CHECK(first.find(" ms") != first.npos);
     CHECK(second.find(": from memory\n") != second.npos);
     rigel::runtime::release_kernels();

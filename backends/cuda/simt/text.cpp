@@ -206,19 +206,33 @@ void with_text_tile(const Kernel<Contraction>& kernel, const Contraction& p, con
   const Ways ways = text_ways<S, Shape>(p);
   Scalar type;
   const bool copies = copies_results<S>(p, state_of(kernel).facts.info->result, type);
-  const auto try_one = [&]<class Tile>() {
+  const auto use_if = [&]<class Of, class Tile, class Finish>() {
+    if (Tile::ways.a != ways.a || Tile::ways.b != ways.b) return false;
+    const cuda::CurrentDevice current(p.execution.device);
+    use.template operator()<Finish>(state_of(kernel).function(text_need<Of, Tile>, p));
+    return true;
+  };
+  if constexpr (std::is_same_v<Shape, SmallTile<S>> && has_whole<S>)
+    if (copies && goes_out_whole<S, Shape>(p)) {
+      using Whole = typename S::Whole;
+      static_assert(std::is_same_v<SmallTile<Whole>, Shape> &&
+                    sizeof(detail::Arguments<Whole, CopyFinish<Whole>>) == sizeof(detail::Arguments<S, CopyFinish<S>>));
+      bool found = false;
+      detail::for_each(TextKernels<Whole>{},
+                       [&]<class Tile>() { found = found || use_if.template operator()<Whole, Tile, CopyFinish<S>>(); });
+      if (found) return;
+    }
+  detail::for_each(TextKernels<S>{}, [&]<class Tile>() {
     if constexpr (requires { typename Tile::Shape; })
       if constexpr (std::is_same_v<typename Tile::Shape, Shape>) {
         using Finish = typename Tile::Finish;
         constexpr bool copying = std::is_same_v<Finish, CopyFinish<S>>,
                        of_programs = std::is_same_v<Finish, detail::ProgramFinish>;
-        if (copying != copies || Tile::ways.a != ways.a || Tile::ways.b != ways.b) return;
+        if (copying != copies) return;
         if (!has_fields<S> && !copying && of_programs != (p.program != nullptr)) return;
-        const cuda::CurrentDevice current(p.execution.device);
-        use.template operator()<Finish>(state_of(kernel).function(text_need<S, Tile>, p));
+        use_if.template operator()<S, Tile, Finish>();
       }
-  };
-  detail::for_each(TextKernels<S>{}, try_one);
+  });
 }
 
 template <class S, class Shape>
@@ -591,6 +605,10 @@ std::vector<TextState::Need> needs_of(bool has_epilogue) {
     if (has_epilogue ? stores : text_place<Of>(PlainTextKernels<S>{}) >= 0) needs.push_back(text_need<S, Of>);
   };
   detail::for_each(TextKernels<S>{}, add);
+  if constexpr (has_whole<S>)
+    if (!has_epilogue)
+      detail::for_each(TextKernels<typename S::Whole>{},
+                       [&]<class Of>() { needs.push_back(text_need<typename S::Whole, Of>); });
   return needs;
 }
 

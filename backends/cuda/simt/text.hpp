@@ -41,10 +41,13 @@ struct TextProduct {
 
 /// A semiring from text on operands of type `Operand`, whose accumulators have so many fields; 1: they are numbers. Only the bitcode
 /// defines its functions, by calls of what the text says; elsewhere they are never called. `calls`: it calls exponentials or other
-/// functions of dozens of instructions. Results are operands, or have as many bits.
-template <class Element, class Operand, int fields, bool calls>
+/// functions of dozens of instructions. Results are operands, or have as many bits. `whole`: its kernels only serve calls that
+/// goes_out_whole() tells of.
+template <class Element, class Operand, int fields, bool calls, bool whole = false>
 struct TextSemiring {
   using self = TextSemiring;
+  using Whole = TextSemiring<Element, Operand, fields, calls, true>;
+  static constexpr bool is_whole = whole;
   using element = Element;
   using operand = Operand;
   using accumulator = typename text_accumulator<Operand, fields>::type;
@@ -61,12 +64,21 @@ struct TextSemiring {
 template <class S>
 inline constexpr bool has_fields = !Number<typename S::accumulator>;
 
-template <class E, class A, int fields>
+}  // namespace rigel::backends::simt
+
+namespace rigel {
+template <class E, class A, int fields, bool calls>
+inline constexpr bool can_accumulate<backends::simt::TextSemiring<E, A, fields, calls, true>> = false;
+}
+
+namespace rigel::backends::simt {
+
+template <class E, class A, int fields, bool whole = false>
 constexpr auto text_semirings_with() {
-  constexpr type_list<TextSemiring<E, A, fields, false>> plain{};
+  constexpr type_list<TextSemiring<E, A, fields, false, whole>> plain{};
   // Tiles of larger accumulators are those of texts that call functions.
   if constexpr (fields * sizeof(A) <= 8)
-    return plain + type_list<TextSemiring<E, A, fields, true>>{};
+    return plain + type_list<TextSemiring<E, A, fields, true, whole>>{};
   else
     return plain;
 }
@@ -74,11 +86,15 @@ template <class E, class A = accumulator_for<E>>
 constexpr auto text_semirings_of() {
   static_assert(detail::most_text_fields == 4);
   return text_semirings_with<E, A, 1>() + text_semirings_with<E, A, 2>() + text_semirings_with<E, A, 3>() +
-         text_semirings_with<E, A, 4>();
+         text_semirings_with<E, A, 4>() + text_semirings_with<E, A, 1, true>() + text_semirings_with<E, A, 2, true>();
 }
 /// The semirings from text of an element type, in the order of the bitcode's table.
 template <class E>
 using TextSemirings = decltype(text_semirings_of<E>());
+
+/// Whether there are kernels of whole tiles. Accumulators of more than two fields have none: those take room in the library, and are rare.
+template <class S>
+inline constexpr bool has_whole = text_place<typename S::Whole>(TextSemirings<typename S::element>{}) >= 0;
 
 /// The bits of a result.
 template <class T>
@@ -178,6 +194,66 @@ struct TextFinish : TextStore {
   RIGEL_MEMBER void put(Word result, void* c, std::int64_t offset, std::int64_t m, std::int64_t n, std::int64_t l) const;
 };
 
+/// Whether a call that copies results stores whole tiles of one row-major C in vectors, and adds to nothing. Its kernel in small tiles is a
+/// whole one, which a first call compiles in less time: it has no other store, no C to add to, and no batches.
+template <class S, class Shape>
+bool goes_out_whole(const Contraction& p) {
+  const auto size = static_cast<std::int64_t>(size_of(p.c.type));
+  const auto places = reinterpret_cast<std::uintptr_t>(p.c.data) | static_cast<std::uintptr_t>(p.c.row_stride * size);
+  return p.batch == 1 && !p.accumulate && p.c.column_stride == 1 && p.c.row_stride >= p.n && places % 16 == 0 &&
+         p.m % Shape::m == 0 && p.n % Shape::n == 0;
+}
+/// The store of such a tile.
+template <class S, class Shape, class Sum>
+class WholeStore {
+  using Finish = CopyFinish<S>;
+  using Value = result_t<S>;
+
+ public:
+  static constexpr bool joins_late = false;
+
+  __device__ __forceinline__ WholeStore(const detail::Arguments<S, Finish>& g, const tile::Raster& raster, const S& s,
+                                        tile::Place<Shape> place, int, bool, void*)
+      : g_(g), s_(s), place_(place), origin_(origin(raster)) {}
+
+  __device__ static tile::Origin origin(const tile::Raster& raster) {
+    const unsigned block = arch::block_index();
+    __builtin_assume(block < raster.rows * raster.columns);
+    return tile::Raster{0, raster.rows, raster.columns}.origin(block, Shape::m, Shape::n);
+  }
+
+  __device__ __forceinline__ void operator()(typename Sum::Registers& x) const {
+    if constexpr (shortens<S>)
+      if (g_.finish.template is_copy<typename S::element>()) return store<typename S::element>(x);
+    store<Value>(x);
+  }
+
+ private:
+  template <class To>
+  __device__ __forceinline__ void store(typename Sum::Registers& x) const {
+    static_assert(Sum::chunk * sizeof(To) <= 16);
+    To* const c = static_cast<To*>(g_.c) + g_.c_offset(origin_.batch, origin_.m, origin_.n);
+    copy_out<true, Sum::chunk, Shape>(x, c, g_.c_strides.row, place_, false, [&](const typename S::accumulator& value, To) {
+      const Value result = rigel::result(s_, value);
+      if constexpr (std::is_same_v<To, Value>)
+        return result;
+      else
+        return detail::convert<To>(result);
+    });
+  }
+
+  const detail::Arguments<S, Finish>& g_;
+  const S& s_;
+  tile::Place<Shape> place_;
+  tile::Origin origin_;
+};
+template <class E, class A, int fields, bool calls, class Shape, class Sum, tile::Way WayA, tile::Way WayB>
+class TileStore<TextSemiring<E, A, fields, calls, true>, CopyFinish<TextSemiring<E, A, fields, calls, true>>, Shape, Sum,
+                WayA, WayB> : public WholeStore<TextSemiring<E, A, fields, calls, true>, Shape, Sum> {
+ public:
+  using WholeStore<TextSemiring<E, A, fields, calls, true>, Shape, Sum>::WholeStore;
+};
+
 /// A kernel in tiles, the one for small matrices, the one for few outputs, and those for a few rows against a large matrix.
 template <class Of, class Ends, tile::Way way_of_a, tile::Way way_of_b>
 struct TextTile {
@@ -205,35 +281,41 @@ struct TextSkinny {
   static constexpr bool k_major = along_k;
 };
 
-/// The kernels of a tile: those among which with_function() chooses.
+/// The kernels of a tile: those that bring operands in vectors, and all among which with_function() chooses.
 template <class S, class Shape, class Finish>
-constexpr auto text_tiles_of() {
+constexpr auto text_vectors_of() {
   using tile::Way;
-  constexpr type_list<TextTile<Shape, Finish, Way::single, Way::single>> single{};
-  if constexpr (!takes_vectors<S, Shape>) {
-    return single;
-  } else if constexpr (widens<S>) {
-    return single + type_list<TextTile<Shape, Finish, Way::either, Way::either>>{};
+  if constexpr (widens<S>) {
+    return type_list<TextTile<Shape, Finish, Way::either, Way::either>>{};
   } else {
-    constexpr auto vectors = single + type_list<TextTile<Shape, Finish, Way::along_k, Way::along_k>,
-                                                TextTile<Shape, Finish, Way::along_k, Way::along_lines>,
-                                                TextTile<Shape, Finish, Way::along_lines, Way::along_k>>{};
+    constexpr type_list<TextTile<Shape, Finish, Way::along_k, Way::along_k>,
+                        TextTile<Shape, Finish, Way::along_k, Way::along_lines>,
+                        TextTile<Shape, Finish, Way::along_lines, Way::along_k>>
+        vectors{};
     if constexpr (takes_lines<S, Shape>)
       return vectors + type_list<TextTile<Shape, Finish, Way::along_lines, Way::along_lines>>{};
     else
       return vectors;
   }
 }
+template <class S, class Shape, class Finish>
+constexpr auto text_tiles_of() {
+  constexpr type_list<TextTile<Shape, Finish, tile::Way::single, tile::Way::single>> single{};
+  if constexpr (takes_vectors<S, Shape>)
+    return single + text_vectors_of<S, Shape, Finish>();
+  else
+    return single;
+}
 
 /// The small tiles of texts that bring vectors count down: ptxas otherwise peels the first slab off, and takes half as long again. (The large
 /// tile would be 2 to 4 % slower.)
-template <class E, class A, int fields, bool calls, class Shape, tile::Way WayA, tile::Way WayB>
-inline constexpr bool counts_down<TextSemiring<E, A, fields, calls>, Shape, WayA, WayB> =
+template <class E, class A, int fields, bool calls, bool whole, class Shape, tile::Way WayA, tile::Way WayB>
+inline constexpr bool counts_down<TextSemiring<E, A, fields, calls, whole>, Shape, WayA, WayB> =
     Shape::role == tile::Role::small && WayA != tile::Way::single && WayB != tile::Way::single;
 /// The schedules with the fewest spills.
-template <class E, class A, int fields, bool calls>
-inline constexpr Tuning tuning<TextSemiring<E, A, fields, calls>> = {.counted =
-                                                                         ShortFloat<E> ? Schedule{0, 7} : Schedule{0, 4}};
+template <class E, class A, int fields, bool calls, bool whole>
+inline constexpr Tuning tuning<TextSemiring<E, A, fields, calls, whole>> = {.counted = ShortFloat<E> ? Schedule{0, 7}
+                                                                                                     : Schedule{0, 4}};
 
 /// The ways in which a tile's kernel brings a problem's operands.
 template <class S, class Shape>
@@ -295,11 +377,21 @@ constexpr auto plain_text_kernels_of() {
          type_list<TextSmall<Finish>, TextNarrow<Finish>>{} + text_skinny_of<S, Finish>() +
          text_narrow_split_of<S, Finish>();
 }
+/// The kernels of whole tiles. Where operands may come in vectors, others are the general kernels': of floats theirs would spill.
+template <class S, class Shape>
+constexpr auto whole_text_kernels_of() {
+  if constexpr (takes_vectors<S, Shape>)
+    return text_vectors_of<S, Shape, CopyFinish<S>>();
+  else
+    return text_tiles_of<S, Shape, CopyFinish<S>>();
+}
 /// All kernels of S, in the order of the bitcode's table.
 template <class S>
 constexpr auto all_text_kernels_of() {
   using Finish = TextFinish<false>;
-  if constexpr (has_fields<S>)
+  if constexpr (S::is_whole)
+    return whole_text_kernels_of<S, SmallTile<S>>();
+  else if constexpr (has_fields<S>)
     return plain_text_kernels_of<S>();
   else
     return plain_text_kernels_of<S>() + text_kernels_of<S, Finish>(Tiles<S>{}) +

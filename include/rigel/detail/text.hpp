@@ -9,6 +9,7 @@
 
 #include <array>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -137,8 +138,9 @@ struct TextEpilogue {
 
 /// How a GPU takes kernels.
 struct TextGpu {
-  const char* level;     // the architecture for which PTX is made
-  std::string platform;  // all that an image depends on in addition to the PTX
+  const char* level;            // the architecture for which PTX is made
+  std::string platform;         // all that an image depends on in addition to the PTX
+  std::future<void> (*open)();  // opens the driver's compiler on a thread, while LLVM works
   std::string (*link)(const std::string& ptx);
   std::optional<TextCode> (*load)(const std::string& image);  // nothing if it is no image for this GPU
   std::string family = {};  // which bitcode of an element type: "" of cuda.simt, "mma_", "hopper_", "gradient_"

@@ -27,7 +27,6 @@
 #include <llvm/Linker/Linker.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
-#include <llvm/Support/xxhash.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
@@ -48,6 +47,7 @@
 #include <mutex>
 #include <string>
 
+#include <elf.h>
 #include <pthread.h>
 #include <signal.h>
 #include <zstd.h>
@@ -62,6 +62,9 @@ void LLVMInitializeNVPTXTarget();
 void LLVMInitializeNVPTXTargetMC();
 void LLVMInitializeNVPTXAsmPrinter();
 }
+
+// The library's first byte, by the linker.
+extern "C" __attribute__((visibility("hidden"))) const Elf64_Ehdr rigel_first_byte __asm__("__ehdr_start");
 
 namespace rigel::runtime {
 
@@ -551,14 +554,28 @@ void release(RigelBytes* bytes) {
   *bytes = {};
 }
 
+// The digest that the linker wrote of this library's contents, the bitcode's among them: to compute one takes as long as to open the library.
+std::string build_id() {
+  const auto* const file = reinterpret_cast<const char*>(&rigel_first_byte);
+  const auto* const segments = reinterpret_cast<const Elf64_Phdr*>(file + rigel_first_byte.e_phoff);
+  const auto aligned = [](std::size_t size) { return (size + 3) / 4 * 4; };
+  for (const Elf64_Phdr& segment : llvm::ArrayRef(segments, rigel_first_byte.e_phnum)) {
+    if (segment.p_type != PT_NOTE) continue;
+    const char* note = file + segment.p_vaddr;
+    for (const char* const end = note + segment.p_memsz; note < end;) {
+      const auto& head = *reinterpret_cast<const Elf64_Nhdr*>(note);
+      const char* const content = note + sizeof head + aligned(head.n_namesz);
+      if (head.n_type == NT_GNU_BUILD_ID && llvm::StringRef(note + sizeof head, head.n_namesz) == llvm::StringRef("GNU", 4))
+        return llvm::toHex(llvm::StringRef(content, head.n_descsz));
+      note = content + aligned(head.n_descsz);
+    }
+  }
+  return {};
+}
+
 const char* build() {
-  static const std::string text = [] {
-    llvm::SmallString<0> all;
-    for (const Bitcode& one : bitcodes()) all += llvm::StringRef(one.begin, static_cast<std::size_t>(one.end - one.begin));
-    const llvm::XXH128_hash_t digest = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(all));
-    return std::string("Rigel " RIGEL_VERSION ", sources ") + rigel_text_sources + ", LLVM " LLVM_VERSION_STRING ", loops " +
-           llvm::utohexstr(digest.high64) + llvm::utohexstr(digest.low64);
-  }();
+  static const std::string text = std::string("Rigel " RIGEL_VERSION ", sources ") + rigel_text_sources +
+                                  ", LLVM " LLVM_VERSION_STRING ", contents " + build_id();
   return text.c_str();
 }
 
