@@ -22,7 +22,7 @@ void TextDerivative::compile(rigel_type type, nb::handle like) {
   const rigel_code code = [&] {
     const nb::gil_scoped_release without_gil;
     const Running running;
-    std::unique_lock<std::mutex> turn;
+    std::unique_lock<std::recursive_mutex> turn;
     if (of_stream) turn = std::unique_lock(of_stream->turn);
     return rigel_derivative_compile(derivative, handle);
   }();
