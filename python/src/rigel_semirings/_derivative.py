@@ -4,8 +4,8 @@
 from . import _core
 from ._arrays import type_code
 from ._errors import InvalidArgument, Unsupported
-from ._options import options
-from ._semiring import _name_of, _texts_of, _value, _WithParameters
+from ._options import number, options
+from ._semiring import _name_of, _texts_of, _WithParameters
 
 
 class Derivative(_WithParameters):
@@ -51,13 +51,17 @@ class Derivative(_WithParameters):
 
     __slots__ = ()
 
+    @staticmethod
+    def _value(name, value):
+        return float(number(value, name))
+
     def __init__(self, multiply, accumulate="", add="", *, identity="", result="", name=None, **parameters):
         given = {"multiply": multiply, "accumulate": accumulate, "add": add, "identity": identity, "result": result}
         texts = _texts_of(given, parameters, owner="Derivative")
         set_ = object.__setattr__
         set_(self, "_texts", texts)
         set_(self, "_name", _name_of(name, multiply))
-        set_(self, "_parameters", {one: _value(one, value) for one, value in parameters.items()})
+        set_(self, "_parameters", {one: self._value(one, value) for one, value in parameters.items()})
         set_(self, "_core", _core.TextDerivative(self._name, tuple(texts.values()), self._parameters))
         try:
             self._core.check(type_code("float32", "dtype"))

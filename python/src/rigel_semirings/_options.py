@@ -17,7 +17,7 @@ def chosen(value, names, what):
         raise InvalidArgument(f"{what} is {value!r}, expected one of {', '.join(names)}") from None
 
 
-def number(value, name):
+def number(value, name, expected="a number"):
     """The argument, which is a number, without a gradient that a call would lose."""
     require_no_gradient(value, name)
     try:
@@ -26,7 +26,7 @@ def number(value, name):
             return value
     except (TypeError, ValueError, OverflowError):
         pass
-    raise Unsupported(f"{name} is {value!r}, expected a number")
+    raise Unsupported(f"{name} is {value!r}, expected {expected}")
 
 
 def whole(value, name):

@@ -407,7 +407,15 @@ class _WithParameters:
         if name not in self._parameters:
             raise AttributeError(f"{type(self).__name__.lower()} {self._name!r} has no hyperparameter {name!r}, expected "
                                  f"{', '.join(self._parameters) or 'none'}")
-        self._parameters[name] = float(number(value, name))
+        self._parameters[name] = self._value(name, value)
+
+    @staticmethod
+    def _value(name, value):
+        """A hyperparameter's value: a number, or an array that calls read."""
+        if _is_array(value):
+            require_no_gradient(value, name)
+            return value
+        return float(number(value, name, "a number, or an array with __dlpack__"))
 
     def __dir__(self):
         return [*super().__dir__(), *self._texts, *self._parameters]
@@ -505,7 +513,7 @@ class Semiring(_WithParameters):
         set_(self, "_commutative", bool(commutative))
         set_(self, "_fields", fields)
         set_(self, "_result_type", result_type)
-        set_(self, "_parameters", {one: _value(one, value) for one, value in parameters.items()})
+        set_(self, "_parameters", {one: self._value(one, value) for one, value in parameters.items()})
         set_(self, "_core", _core.Text(name, tuple(texts.values()), _first_values(self._parameters), self._commutative, kinds, result_kind))
         try:
             self._core.check(type_code("float32", "dtype"))
@@ -602,7 +610,7 @@ class Epilogue(_WithParameters):
         set_ = object.__setattr__
         set_(self, "_texts", texts)
         set_(self, "_name", _name_of(name, body))
-        set_(self, "_parameters", {one: _value(one, value) for one, value in parameters.items()})
+        set_(self, "_parameters", {one: self._value(one, value) for one, value in parameters.items()})
         set_(self, "_core", _core.TextEpilogue(self._name, texts["body"], _first_values(self._parameters)))
         code = type_code("float32", "dtype")
         try:
@@ -633,13 +641,6 @@ class Epilogue(_WithParameters):
 
 def _restored_epilogue(body, name, parameters):
     return Epilogue(body, name=name, **parameters)
-
-
-def _value(name, value):
-    if _is_array(value):
-        require_no_gradient(value, name)
-        return value
-    return float(number(value, name))
 
 
 def _is_array(value):
