@@ -126,7 +126,7 @@ struct RangesOfCase {
   std::vector<std::vector<detail::GivenInterval>> columns;  // of each
 
   RangesOfCase(std::int64_t m, std::int64_t n) {
-    // Number r has every third of the blocks of columns, from block r on, which are 1, 40 and 600 long and in no order.
+    // Number r has all but every third of the blocks of columns, counted from block r, which are 1, 40 and 600 long and in no order.
     const std::int64_t ends[] = {m / 3, m / 3, m / 3 + 1, m - m / 4, m - 1};
     std::int64_t first = 0;
     for (const std::int64_t end : ends) {

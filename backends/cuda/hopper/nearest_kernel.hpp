@@ -50,7 +50,7 @@ struct alignas(16) RowStates {
   std::uint32_t column[rows][4];
   float second[rows][4];
 };
-/// One of those rows, for mma::nearest::find_nearest().
+/// One of those rows, for mma::nearest::excludes_others().
 struct RowState {
   const float* first;
   const std::uint32_t* group;
