@@ -110,7 +110,7 @@ void Monoid::set_in(Reduction& p) const {
   if (p.scores.type != score())
     throw Error(Code::invalid_argument, begin + "takes scores of type " + rigel::name(score()) + ", but these are of type " +
                                             rigel::name(p.scores.type));
-  require_views(program_->owner(), values_, p.execution.space, p.batch);
+  require_views(program_->owner(), values_, p.execution.space, p.batch, "matrix of the batch");
   program_->compile();
   p.monoid = &values_;
   p.whole_results = result() == Scalar::i32 || result() == Scalar::i64;

@@ -208,7 +208,7 @@ TEST_CASE("text monoids: what is refused") {
   Monoid many({.name = "many", .score = Scalar::f64, .of = "score * p", .join = "x + y", .hyperparameters = {{"p", 1}}});
   many.set("p", Row<double>("p", 3));
   refused([&] { rigel::reduce(Host{}, rigel::plus_times<double>{}, x, y, many, sum); },
-          {"hyperparameter 'p' of 'many' has 3 elements, expected 1, one for each matrix of C"});
+          {"hyperparameter 'p' of 'many' has 3 elements, expected 1, one for each matrix of the batch"});
 #ifdef KOKKOS_ENABLE_CUDA
   refused([&] { rigel::reduce(Kokkos::Cuda{}, rigel::plus_times<double>{}, x, y, of_doubles, sum); },
           {"reduce: monoid 'text' is a text, which runs on the host, not on space cuda, expected a functor there"},

@@ -421,7 +421,12 @@ Kernel<Contraction> text_split_kernel() {
 template <class S>
 Status text_small_split_supports(const Kernel<Contraction>& kernel, const Contraction& p) {
   if (!p.program) return {Decline::epilogue, "the epilogue is from text; slices are joined with one of the closed set"};
-  return text_supports<small_split_k_supports<S>>(kernel, p);
+  if (const Status status = text_supports<small_split_k_supports<S>>(kernel, p); !status) return status;
+  // Boxes of the last k may be deeper than those of whole slices, and reach further.
+  const Slices slices = small_slices_of(p.k);
+  if (slices.rest == 0) return {};
+  return small_supports<S, detail::ProgramFinish>(
+      as_batch<typename S::accumulator>(p, slices.whole * slices.length, slices.rest, 1, p.c.data));
 }
 
 template <class S>

@@ -33,7 +33,8 @@ __device__ float rigel_text_power_f32(float x, float p) noexcept {
 }
 __device__ double rigel_text_power_f64(double x, double p) noexcept;
 __device__ double rigel_text_power_f64(double x, double p) noexcept { return rigel::math::power(x, p); }
-/// Those of compiled gradients: of a float by two special functions, within (4 + 3·p + 0.7·|log2 x^p|) u.
+/// Those of compiled gradients: of a float by two special functions, within (4 + 3·|p| + 0.7·|log2 x^p|) u; a subnormal x counts as 2^-127,
+/// and a subnormal result is 0.
 __device__ float rigel_text_power_in_gradient_f32(float x, float p) noexcept;
 __device__ float rigel_text_power_in_gradient_f32(float x, float p) noexcept {
   const float of_zero = p > 0 ? 0 : p < 0 ? __builtin_inff() : p + 1;
