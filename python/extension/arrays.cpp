@@ -139,6 +139,7 @@ Place place_of(nb::handle object, const char* name) {
   try {
     device = object.attr("__dlpack_device__")();
   } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;  // an interrupt
     raise(RIGEL_UNSUPPORTED, std::string(name) + " cannot be exported by DLPack: " + nb::str(error.value()).c_str());
   }
   place.device = device_of(nb::cast<std::int32_t>(nb::int_(device[0])), nb::cast<std::int32_t>(nb::int_(device[1])), name);
@@ -162,6 +163,7 @@ nb::object exported(nb::handle object, const Place& place, const char* name) {
       return export_(nb::arg("stream") = stream == 0 ? 1 : stream);
     }
   } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;  // an interrupt
     raise(RIGEL_UNSUPPORTED, std::string(name) + " cannot be exported by DLPack: " + nb::str(error.value()).c_str());
   }
 }
@@ -222,8 +224,13 @@ bool import(Array& a, nb::handle object, const char* name, bool writable = false
 
 // Whether torch records gradients now.
 bool records_gradients() {
-  static const nb::object& is_grad_enabled = *new nb::object(nb::module_::import_("torch").attr("is_grad_enabled"));
-  return nb::cast<bool>(is_grad_enabled());
+  // Not a guarded initialisation: while one thread imports, another may have the GIL, and would wait for it for ever.
+  static PyObject* is_grad_enabled = nullptr;
+  if (!is_grad_enabled) {
+    nb::object found = nb::module_::import_("torch").attr("is_grad_enabled");
+    if (!is_grad_enabled) is_grad_enabled = found.release().ptr();
+  }
+  return nb::cast<bool>(nb::handle(is_grad_enabled)());
 }
 
 // The object, or what it means of a torch tensor that is negated lazily; raises for one whose gradient the call would lose. One that needs a

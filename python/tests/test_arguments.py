@@ -140,3 +140,38 @@ def test_weights_whose_gradient_would_be_lost(torch):
         rs.kmeans(points, 2, points[:2].clone().requires_grad_())
     with pytest.raises(rs.Unsupported, match="v requires a gradient"):
         rs.kernel_matvec(points, v=torch.ones(4, requires_grad=True), bandwidth=1.0, ranges=rs.Ranges(4, 4, [], [], []))
+
+
+def test_interrupts_pass():
+    class Interrupted:
+        def __dlpack_device__(self):
+            raise KeyboardInterrupt
+
+        def __dlpack__(self, **options):
+            raise AssertionError("the device comes first")
+
+    with pytest.raises(KeyboardInterrupt):
+        rs.cdist(Interrupted())
+
+
+def test_arrays_that_have_dlpack_alone():
+    class Array:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+    x, v = np.arange(6.0).reshape(3, 2), np.array([1.0, 4.0])
+    np.testing.assert_array_equal(rs.cdist(x, x, "seuclidean", V=Array(v)), rs.cdist(x, x, "seuclidean", V=v))
+    labels = np.array([0, 0, 1])
+    for given in (labels, Array(labels)):
+        assert rs.nearest(x, k=1, exclude_self=True, ranges=rs.Ranges.from_labels(given)).indices.tolist() == [[1], [0], [-1]]
+
+
+def test_vertices_are_numbers():
+    p = rs.shortest_paths(np.array([[0.0, 1.0], [np.inf, 0.0]]))
+    assert p.path(False, True) == p.path(0, 1)

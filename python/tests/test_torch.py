@@ -357,6 +357,7 @@ def test_what_watches_operators_sees_them(rand):
         rt.cdist(x, x)
     assert "rigel::cdist" in [event.key for event in profiled.key_averages()]
     assert rt.cdist(x.to("meta"), x.to("meta")).shape == (4, 4)
+    assert rt.linear(x.to("meta"), x.to("meta")).shape == (4, 4)
     with torch.no_grad():
         assert not rt.cdist(x, x).requires_grad
     with torch.inference_mode():

@@ -132,8 +132,10 @@ def on_host(array, name):
         array = array.cpu()
         return (array.float() if array.dtype == sys.modules["torch"].bfloat16 else array).numpy()
     try:
-        return array.get() if _cupy(array) else numpy().asarray(array)
-    except (TypeError, RuntimeError) as error:  # of JAX, say a tracer's
+        if _cupy(array):
+            return array.get()
+        return numpy().asarray(array) if hasattr(array, "__array__") else numpy().from_dlpack(array)
+    except (TypeError, RuntimeError, BufferError) as error:  # of JAX, say a tracer's
         raise Unsupported(f"{name} is a {type(array).__name__} whose numbers cannot be read: {str(error).partition(chr(10))[0]}") from None
 
 

@@ -26,10 +26,11 @@ class ShortestPaths:
             raise InvalidArgument("predecessors are None, expected shortest_paths(weights, predecessors=True)")
         if len(p.shape) != 2:
             raise InvalidArgument(f"predecessors have the shape {tuple(p.shape)}, expected those of one graph")
+        source, target = int(whole(source, "source")), int(whole(target, "target"))
         for name, vertex in (("source", source), ("target", target)):
-            if not 0 <= whole(vertex, name) < p.shape[0]:
+            if not 0 <= vertex < p.shape[0]:
                 raise InvalidArgument(f"{name} is {vertex}, expected a vertex from 0 to {p.shape[0] - 1}")
-        vertices = [int(target)]
+        vertices = [target]
         while vertices[-1] != source:
             before = int(p[source, vertices[-1]])
             if before < 0 or len(vertices) > p.shape[0]:

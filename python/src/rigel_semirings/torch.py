@@ -764,7 +764,7 @@ def linear(x, weight, bias=None, *, activation=None, tier="scalar", precision="a
     if weight.dim() != 2 or x.dim() < 1:
         raise InvalidArgument(f"x and weight have the shapes {tuple(x.shape)} and {tuple(weight.shape)}, expected (..., K) and (N, K)")
     device = "cuda" if x.is_cuda else x.device.type
-    if torch.is_autocast_enabled(device):
+    if device != "meta" and torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
         x, weight = x.to(dtype), weight.to(dtype)
     rows = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
