@@ -631,6 +631,7 @@ void configure(Handle arrays, Handle errors) {
 
 NB_MODULE(_core, m) {
   using namespace rigel::python;
+  nb::set_leak_warnings(false);  // a daemon thread keeps its objects when the process ends
   define(m, "configure", configure);
   m.def("version", rigel_version);
   define(m, "kernels", kernels);

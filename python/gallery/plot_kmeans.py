@@ -7,12 +7,14 @@ k-means of handwritten digits
 stores no matrix of distances, and the sums of the centres are added in one fixed order: the same seed gives the same centres.
 """
 
+import pathlib
+
 import matplotlib.pyplot as plt
 import numpy as np
 
 import rigel_semirings as rs
 
-data = np.loadtxt("../../examples/digits/digits.csv", delimiter=",")
+data = np.loadtxt(pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.csv", delimiter=",")
 images, labels = data[:, :64], data[:, 64].astype(int)
 
 clusters = rs.kmeans(images, 16, seed=4)

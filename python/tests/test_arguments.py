@@ -175,3 +175,9 @@ def test_arrays_that_have_dlpack_alone():
 def test_vertices_are_numbers():
     p = rs.shortest_paths(np.array([[0.0, 1.0], [np.inf, 0.0]]))
     assert p.path(False, True) == p.path(0, 1)
+
+
+def test_integers_that_no_double_holds():
+    with pytest.raises(rs.Unsupported, match="p is 9007199254740993, expected a number that a double holds"):
+        rs.Semiring("p * a * b", p=2**53 + 1)
+    assert rs.Semiring("p * a * b", p=2**60).p == 2**60

@@ -132,7 +132,7 @@ def test_all_texts(compiles, rng):
 @pytest.mark.parametrize("function, text", [
     (lambda a, b: abs(a - b), "abs((a - b))"), (lambda a, b: -a + 2 * b, "(-a) + (2 * b)"), (lambda a, b: a / b - 1, "(a / b) - 1"),
     (lambda a, b: 1 - a, "1 - a"), (lambda a, b: a**2 * b, "(a * a) * b"), (lambda a, b: a**0.5 + a**-2, "power(a, 0.5) + pow(a, -2)"), (lambda a, b: 2**a, "power(2, a)"),
-    (lambda a, b: np.minimum(a, b), "min(a, b)"), (lambda a, b: np.maximum(a, -3), "max(a, (-3))"),
+    (lambda a, b: np.minimum(a, b), "min(a, b)"), (np.minimum, "min(a, b)"), (np.multiply, "a * b"), (lambda a, b: np.maximum(a, -3), "max(a, (-3))"),
     (lambda a, b: np.where(a < b, a, 0.5), "(a < b) ? a : 0.5"), (lambda a, b: a != b, "(a != b) ? 1 : 0"),
     (lambda a, b: (a < b) & ~(a == 0), "((a < b) && (!(a == 0))) ? 1 : 0"), (lambda a, b: a & b | ~a, "(a & b) | (~a)"),
     (lambda a, b: (a < b) * b, "((a < b) ? 1 : 0) * b"), (lambda a, b: np.exp(a) + np.log1p(b), "exp(a) + log1p(b)"),

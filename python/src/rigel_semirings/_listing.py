@@ -51,7 +51,7 @@ def explain(function, /, *args, **kwargs):
     Raises
     ------
     InvalidArgument for functions without candidates of their own: closures, the linear layer, log_determinant, kmeans, sinkhorn, kernel_solve and
-    gradients; and as the function does.
+    kernel_matrix_gradient; and as the function does.
 
     Examples
     --------

@@ -12,7 +12,7 @@ import re
 import types
 
 from . import _core
-from ._arrays import require_no_gradient, type_code
+from ._arrays import numpy, require_no_gradient, type_code
 from ._errors import InvalidArgument, Unsupported
 from ._options import number
 from .epilogue import steps_of
@@ -324,6 +324,10 @@ def _traced(function, member, parameters, fields=(), owner="Semiring"):
     `parameters`. An accumulator of several fields has them as attributes."""
     of_derivative = owner == "Derivative"
     over = _OF_DERIVATIVES.get(member, _MEMBERS.get(member)) if of_derivative else _MEMBERS[member]
+    if isinstance(function, numpy().ufunc):  # whose signature has options that are no hyperparameters
+        if function.nin != len(over) or function.nout != 1 or fields:
+            raise InvalidArgument(f"{owner}: {member} is np.{function.__name__}, expected a function of {', '.join(over) or 'nothing'}")
+        return text_of(_number(function(*map(Symbol, over))), parameters)
     try:
         arguments = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -415,7 +419,10 @@ class _WithParameters:
         if _is_array(value):
             require_no_gradient(value, name)
             return value
-        return float(number(value, name, "a number, or an array with __dlpack__"))
+        value = number(value, name, "a number, or an array with __dlpack__")
+        if isinstance(value, int) and abs(value) > 2**53 and int(float(value)) != value:
+            raise Unsupported(f"{name} is {value}, expected a number that a double holds, or an array of one int64")
+        return float(value)
 
     def __dir__(self):
         return [*super().__dir__(), *self._texts, *self._parameters]
