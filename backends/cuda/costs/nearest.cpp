@@ -73,12 +73,12 @@ double nearest_many_seconds(const Reduction& p, const NearestManyCall& call) {
 }
 
 // The launches; X read once, or for each block of rows all of Z from the L2 cache, or what blocks do; of a block of rows products or comparisons
-// (two minima for a bound, four operations for a group), whichever takes longer, and the distance of each row by subtraction in three warps,
-// which copy 32 rows and then add: they overlap in part, so the norm of both; and the rows that are searched again.
+// (two minima for a bound, four operations for a group), whichever takes longer, and the distance of each row by subtraction in two warps,
+// which copy columns of 32 rows while they add: they overlap in part, so the norm of both; and the rows that are searched again.
 double least_by_warpgroups_seconds(const Reduction& p, const WarpgroupCall& call) {
   constexpr double launches_after_first = 4;
   constexpr double of_products = 0.57, of_comparisons = 0.45;  // of the rates
-  constexpr double clocks_of_chain = 33, clocks_of_rows = 2050, warps = 3, again = 0.0004, again_share = 0.4;
+  constexpr double clocks_of_chain = 40.5, clocks_of_rows = 200, warps = 2, again = 0.0004, again_share = 0.4;
   const Card& card = card_of(p.execution);
   const double m = number(p.m), n = number(p.n), k = number(p.k), size = number(p.a.size), sms = multiprocessors(p);
   const double columns = std::ceil(n / call.columns) * call.columns, blocks = std::ceil(m / call.rows);
