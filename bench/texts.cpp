@@ -13,7 +13,8 @@
 //          of the same object of the text, and of a new object of the same text. Rounds of the three alternate.
 // product  8192³ on a GPU, 2048³ on a host: seconds of the text's and of the compiled kernel. Calls alternate, medians count.
 //
-// Subjects: l1, min_plus and lp (p = 3, by power()) as the library compiles them; nearest, the place of a minimum in an accumulator of
+// Subjects: l1, min_plus and lp by power() as the library compiles them, with p = 3 and p = 1.3 (lp_by_table) as a hyperparameter and 3 as a
+// number in the text (lp_of_number); nearest, the place of a minimum in an accumulator of
 // two fields, and scaled, a product of bfloat16 with an epilogue, as functors of this file. Results are compared.
 // Rounds end early when --seconds are over. The exit status is 1 if a call fails or results differ, 77 if Kokkos is built for a GPU and
 // there is none.
@@ -82,19 +83,32 @@ struct MinPlus {
   }
 };
 
-struct Lp {
+template <int tenths>
+struct LpOf {
   using Element = float;
   using Result = float;
   using LayoutOfB = Kokkos::LayoutLeft;
-  static constexpr const char* name = "lp";
-  static auto compiled() { return Call<rigel::lp<float>>{{.p = 3}}; }
-  static auto text() {
+  static constexpr float p = static_cast<float>(tenths) / 10;
+  static auto compiled() { return Call<rigel::lp<float>>{{.p = p}}; }
+  static auto text_of(const char* name, const char* exponent) {
     return Call<runtime::Semiring>{runtime::Semiring({.name = name,
-                                                      .multiply = "power(abs(a - b), p)",
+                                                      .multiply = std::string("power(abs(a - b), ") + exponent + ")",
                                                       .add = "x + y",
-                                                      .hyperparameters = {{"p", 3}},
+                                                      .hyperparameters = {{"p", static_cast<double>(p)}},
                                                       .commutative = true})};
   }
+};
+struct Lp : LpOf<30> {
+  static constexpr const char* name = "lp";
+  static auto text() { return text_of(name, "p"); }
+};
+struct LpByTable : LpOf<13> {
+  static constexpr const char* name = "lp_by_table";
+  static auto text() { return text_of(name, "p"); }
+};
+struct LpOfNumber : LpOf<30> {
+  static constexpr const char* name = "lp_of_number";
+  static auto text() { return text_of(name, "3"); }
 };
 
 /// The k of the least A(m,k) + B(k,n).
@@ -155,7 +169,7 @@ struct Scaled {
   }
 };
 
-using Subjects = std::tuple<L1, MinPlus, Lp, Nearest, Scaled>;
+using Subjects = std::tuple<L1, MinPlus, Lp, LpByTable, LpOfNumber, Nearest, Scaled>;
 
 template <class Subject>
 struct Matrices {

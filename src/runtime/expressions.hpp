@@ -93,6 +93,8 @@ struct Expression {
   bool uniform = false;
   Token at;
   bool is_known = false;  // a number or a hyperparameter, so that its C++ has a meaning outside of the text's functions
+  std::optional<double> value = {};  // of a number that stands in the text
+  std::string magnitude_of = {};     // of |x|: the C++ of x
 };
 
 struct Variable {
@@ -388,7 +390,11 @@ class Expressions {
       refuse(at, "a whole number has at most 63 bits");
     const bool wide = value > static_cast<unsigned long long>(std::numeric_limits<int>::max());
     return {wide ? Type::i64 : Type::i32,
-            std::string(wide ? "(LV)(" : "(IV)(") + std::to_string(value) + (wide ? "l)" : ")"), true, at, true};
+            std::string(wide ? "(LV)(" : "(IV)(") + std::to_string(value) + (wide ? "l)" : ")"),
+            true,
+            at,
+            true,
+            static_cast<double>(value)};
   }
 
   // A number without a suffix has the accumulator's type.
@@ -406,7 +412,8 @@ class Expressions {
     char written[64];
     const auto [last, error] = std::to_chars(written, written + sizeof written, value, std::chars_format::hex);
     return {type, std::string("(") + vector(type) + ")(0x" + std::string(written, last) + (type == Type::f32 ? "f)" : ")"),
-            true, at, true};
+            true, at,
+            true, value};
   }
 
   Expression infinite(const Token& at) {
@@ -460,7 +467,9 @@ class Expressions {
     if (function.takes == Takes::platform) count_call();
     std::string code = mark(at) + function.emitted + "(";
     for (std::size_t i = 0; i < arguments.size(); ++i) code += (i ? ", " : "") + converted(arguments[i], type).code;
-    return {function.takes == Takes::test ? Type::boolean : type, code + ")", uniform, at};
+    Expression result{function.takes == Takes::test ? Type::boolean : type, code + ")", uniform, at};
+    if (name == "abs") result.magnitude_of = converted(arguments[0], type).code;
+    return result;
   }
 
   void count_call() {
@@ -480,10 +489,14 @@ class Expressions {
     }
     const Expression exponent = converted(p, number_);
     if (exponent.is_known)
-      counts_.exponents.push_back(exponent.code);
+      counts_.exponents.push_back({exponent.code, exponent.value});
     else
       counts_.powers_vary = true;
-    return {number_, mark(at) + "power_of(" + converted(x, number_).code + ", first(" + exponent.code + "))", uniform, at};
+    const bool of_magnitude = !x.magnitude_of.empty() && x.type == number_;
+    return {number_,
+            mark(at) + (of_magnitude ? "power_of_magnitude(" + x.magnitude_of : "power_of(" + converted(x, number_).code) +
+                ", first(" + exponent.code + "))",
+            uniform, at};
   }
 
   // ---- types ----
@@ -535,7 +548,11 @@ class Expressions {
     if (to == Type::fields) refuse(x.at, "expected an accumulator, as {" + field_names() + "}, not " + word(x.type));
     if (x.type == Type::boolean) refuse(x.at, "expected a number, not bool: write int(…) or `condition ? 1 : 0`");
     if (to == Type::boolean) return truth(std::move(x));
-    if (is_floating(x.type) && !is_floating(to)) ++counts_.long_operations;
+    if (is_floating(x.type) && !is_floating(to)) {
+      ++counts_.long_operations;
+      x.value.reset();
+    }
+    x.magnitude_of.clear();
     x.code = std::string(is_floating(x.type) && !is_floating(to) ? "whole<" : "to<") + vector(to) + ">(" + x.code + ")";
     x.type = to;
     return x;

@@ -47,8 +47,11 @@ struct Semiring::Program {
   Work work(int lanes) const;
   Owner owner() const { return {semiring_owner, texts.name, texts.hyperparameters, accumulator}; }
   rigel::detail::TextFacts facts() const {
-    return {&info, parsed.form, parsed.calls_functions,
-            parsed.long_operations > 0 || parsed.multiply.is_large || parsed.add.is_large || parsed.step.is_large,
+    return {&info,
+            parsed.form,
+            parsed.calls_functions,
+            parsed.long_operations_on_gpus() > 0 || parsed.multiply.is_large || parsed.add.is_large || parsed.step.is_large,
+            !parsed.exponent.empty(),
             parsed.join};
   }
 };

@@ -102,6 +102,40 @@ template <class T> FN T fast_exp2_of(T x) { return exp2_of(x); }
 template <class T> FN T fast_log2_of(T x) { return log2_of(x); }
 )";
 constexpr const char* functions_of_numbers = R"(FN A first(AV x) { return x; }
+// x^(halves / 2) by products and, if halves is odd, a root, of floats within 2 u; of a subnormal float it is 0 but for halves = 1. The last
+// product may be fused with a sum. Of a magnitude |x| x is enough: FMUL reads |x| for free, FFMA does not.
+template <int halves> FN FV near_root(FV x) { return halves == 1 ? __nvvm_sqrt_approx_f(x) : __nvvm_sqrt_approx_ftz_f(x); }
+template <int halves> FN DV near_root(DV x) { return root(x); }
+template <int halves, bool of_magnitude, class T> FN T product_of(T x) {
+#pragma clang fp contract(fast)
+  const T d = of_magnitude ? absolute(x) : x;
+  if constexpr (halves == 1) return near_root<halves>(d);
+  if constexpr (halves == 2) return d;
+  if constexpr (halves == 3) return d * near_root<halves>(d);
+  if constexpr (halves == 4) return x * x;
+  if constexpr (halves == 5) return x * x * near_root<halves>(d);
+  if constexpr (halves == 6) return x * d * x;
+  if constexpr (halves == 7) return x * x * (d * near_root<halves>(d));
+  if constexpr (halves == 8) return x * x * (x * x);
+}
+template <bool of_magnitude, class T> FN T product_of(T x, int halves) {
+  switch (halves) {
+    case 1: return product_of<1, of_magnitude>(x);
+    case 2: return product_of<2, of_magnitude>(x);
+    case 3: return product_of<3, of_magnitude>(x);
+    case 4: return product_of<4, of_magnitude>(x);
+    case 5: return product_of<5, of_magnitude>(x);
+    case 6: return product_of<6, of_magnitude>(x);
+    case 7: return product_of<7, of_magnitude>(x);
+    default: return product_of<8, of_magnitude>(x);
+  }
+}
+// How many halves an exponent is that is known here and at most 4; else 0.
+template <class P> FN int halves_of(P p) {
+  if (!__builtin_constant_p(p) || !(p > 0 && p <= 4)) return 0;
+  const int halves = (int)(2 * p);
+  return halves == 2 * p ? halves : 0;
+}
 #define DEFINE(name)                                                              \
   extern "C" __attribute__((const)) float rigel_text_##name##_f32(float) noexcept;   \
   extern "C" __attribute__((const)) double rigel_text_##name##_f64(double) noexcept; \
@@ -135,9 +169,11 @@ const char* word(Type type) {
   return type == Type::f64 ? "double" : type == Type::i32 ? "int" : type == Type::i64 ? "long" : "float";
 }
 
-// Of Rigel's functions that texts call, those on vectors of the host that end so, and the power on GPUs of this name.
+// Of Rigel's functions that texts call, those on vectors of the host that end so, and the power on GPUs of this name; whether products take
+// the place of powers whose exponents are known.
 struct Called {
   std::string block = "", power = "power";
+  bool has_products = true;
 };
 
 // What texts may use: A, the type of numbers, AV, a vector of them, and M, a mask of its lanes.
@@ -160,7 +196,18 @@ std::string prelude(const Counts& counts, Scalar number, int lanes, const Called
   s += std::string("typedef ") + (wide ? "LV" : "IV") + " M;\ntypedef " + vector(type) + " AV;\n";
   s += functions;
   s += on_gpu ? functions_of_numbers : functions_of_vectors;
-  if (on_gpu) s += "DEFINE_BINARY(power, " + called.power + ")\n";
+  if (on_gpu)
+    s += "DEFINE_BINARY(any_power, " + called.power + ")\ntemplate <class T> FN int short_exponent(T p) { return " +
+         (called.has_products ? "halves_of(p)" : "0") + R"(; }
+template <class T> FN T power_of(T x, T p) {
+  const int halves = short_exponent(p);
+  return halves ? product_of<false>(x, halves) : any_power_of(x, p);
+}
+template <class T> FN T power_of_magnitude(T x, T p) {
+  const int halves = short_exponent(p);
+  return halves ? product_of<true>(x, halves) : any_power_of(absolute(x), p);
+}
+)";
   const std::string& block = called.block;
   if (is_floating && !on_gpu)
     s += "extern \"C\" {\nAV rigel_text_exp" + block + "(AV x) noexcept;\nAV rigel_text_log" + block +
@@ -168,6 +215,7 @@ std::string prelude(const Counts& counts, Scalar number, int lanes, const Called
          "(AV x, A p) noexcept;\n}\nLONG AV exp_of(AV x) { return rigel_text_exp" + block +
          "(x); }\nLONG AV log_of(AV x) { return rigel_text_log" + block +
          "(x); }\nLONG AV power_of(AV x, A p) { return rigel_text_power" + block + "(x, p); }\n";
+  if (is_floating) s += "FN AV power_of_magnitude(AV x, A p) { return power_of(absolute(x), p); }\n";
   return s;
 }
 
@@ -175,6 +223,8 @@ std::string prelude(const Counts& counts, Scalar number, int lanes, const Called
 std::string function(const std::string& head, const Body& body) {
   return std::string(body.is_large ? "ONCE" : "FN") + " " + head + " {\n" + body.code + "}\n";
 }
+// A function that a struct has.
+std::string member(const std::string& head, const Body& body) { return "MEMBER " + head + " const {\n" + body.code + "}\n"; }
 
 // The variable that points to what the loops call in the library.
 constexpr const char* support = "extern const void* rigel_text_support;\nconst void* rigel_text_support = nullptr;\n";
@@ -202,15 +252,20 @@ std::string accumulator_of(const std::vector<TypedField>& fields) {
          "}; }\nFN X got(Fields from) { return X{" + got + "}; }\nFN Fields put(X x) { return Fields{{" + put + "}}; }\n";
 }
 
-// ⊗, ⊕, the step, the identity and the result of a text, on accumulators X.
-std::string operations_of(const Parsed& parsed) {
-  std::string s = accumulator_of(parsed.fields);
-  s += function("X multiply(AV a, AV b, long k, const A* parameters)", parsed.multiply);
-  s += function("X add(X x, X y, const A* parameters)", parsed.add);
-  s += function("X identity()", parsed.identity);
-  s += function(
-      "X step(X x, AV a, AV b, long k, const A* parameters)",
-      parsed.step.code.empty() ? Body{"  return add(x, multiply(a, b, k, parameters), parameters);\n"} : parsed.step);
+// ⊗, ⊕ and the step of a text, on accumulators X, each by define(head, body). On GPUs sums may be fused with the last product of a power.
+std::string terms_of(const Parsed& parsed, bool on_gpu, std::string (*define)(const std::string&, const Body&)) {
+  Body add = parsed.add;
+  if (on_gpu && parsed.is_sum && !parsed.exponents.empty()) add.code = "#pragma clang fp contract(fast)\n" + add.code;
+  return define("X multiply(AV a, AV b, long k, const A* parameters)", parsed.multiply) +
+         define("X add(X x, X y, const A* parameters)", add) +
+         define(
+             "X step(X x, AV a, AV b, long k, const A* parameters)",
+             parsed.step.code.empty() ? Body{"  return add(x, multiply(a, b, k, parameters), parameters);\n"} : parsed.step);
+}
+// The same, the identity and the result.
+std::string operations_of(const Parsed& parsed, bool on_gpu) {
+  const std::string s =
+      accumulator_of(parsed.fields) + terms_of(parsed, on_gpu, &function) + function("X identity()", parsed.identity);
   return s + function(std::string(vector(parsed.result_type)) + " result(X x, const A* parameters)",
                       parsed.result.code.empty() ? Body{"  return x;\n"} : parsed.result);
 }
@@ -221,7 +276,7 @@ std::string count_of(const Parsed& parsed) { return std::to_string(parsed.fields
 // The functions of a text that reads k or whose accumulator has several fields.
 std::string source_of_fields(const Parsed& parsed, const std::string& begin) {
   const std::string count = count_of(parsed);
-  std::string s = begin + operations_of(parsed) + "extern \"C\" {\n" + support;
+  std::string s = begin + operations_of(parsed, false) + "extern \"C\" {\n" + support;
   s += R"(__attribute__((always_inline)) void rigel_text_first(A* fields) noexcept {
   const Fields all = put(identity());
   for (int i = 0; i < F; ++i) fields[i] = all.field[i][0];
@@ -234,6 +289,57 @@ std::string source_of_fields(const Parsed& parsed, const std::string& begin) {
          "(Fields x, const A* parameters) noexcept {\n  return __builtin_bit_cast(AV, result(got(x), parameters));\n}\n}\n";
 }
 
+// What tiles of sums of powers call: the exponent, and steps with powers by products, a table or calls (rigel/backends/cuda/simt/text_powers.hpp).
+std::string powers_of(const Parsed& parsed) {
+  const std::string terms = R"(  MEMBER AV power_of(AV x, A p) const {
+    const int own = halves_of(p);
+    return own ? product_of<false>(x, own) : power(x, p);
+  }
+  MEMBER AV power_of_magnitude(AV x, A p) const {
+    const int own = halves_of(p);
+    return own ? product_of<true>(x, own) : magnitude_power(x, p);
+  }
+)" + terms_of(parsed, true, &member) +
+                            "};\n";
+  std::string s = R"(#define MEMBER inline __attribute__((always_inline))
+extern "C" {
+__attribute__((pure)) float rigel_text_power_by_table_f32(float, const void*, const float*) noexcept;
+__attribute__((const)) float rigel_text_called_power_f32(float, float) noexcept;
+}
+)";
+  s += R"(struct ByTable {
+  const void* table;
+  const float* coefficients;
+  MEMBER AV power(AV x, A) const { return rigel_text_power_by_table_f32(x, table, coefficients); }
+  MEMBER AV magnitude_power(AV x, A p) const { return power(x, p); }
+)" + terms +
+       R"(template <int exponent> struct ByProducts {
+  MEMBER AV power(AV x, A) const { return product_of<2 * exponent, false>(x); }
+  MEMBER AV magnitude_power(AV x, A) const { return product_of<2 * exponent, true>(x); }
+)" + terms +
+       R"(struct ByCalls {
+  MEMBER AV power(AV x, A p) const { return rigel_text_called_power_f32(x, p); }
+  MEMBER AV magnitude_power(AV x, A p) const { return power(absolute(x), p); }
+)" + terms;
+  s += "extern \"C\" {\n#define INLINED __attribute__((always_inline))\n";
+  s += "INLINED A rigel_text_exponent(const A* parameters) noexcept { return first(" + parsed.exponent + "); }\n";
+  s += R"(#define STEP(name, Powers)                                                             \
+  INLINED A rigel_text_step_##name(A x, A a, A b, long k, const A* parameters) noexcept { \
+    return Powers{}.step(x, a, b, k, parameters);                                         \
+  }
+STEP(of_power_1, ByProducts<1>)
+STEP(of_power_2, ByProducts<2>)
+STEP(of_power_3, ByProducts<3>)
+STEP(of_power_4, ByProducts<4>)
+STEP(by_calls, ByCalls)
+INLINED A rigel_text_step_by_table(A x, A a, A b, long k, const A* parameters, const void* table, const A* coefficients) noexcept {
+  return ByTable{table, coefficients}.step(x, a, b, k, parameters);
+}
+}
+)";
+  return s;
+}
+
 // The functions of a text for GPUs. Numbers pass as they are, several fields in a struct.
 std::string source_on_gpu(const Parsed& parsed, const std::string& begin) {
   const std::string count = count_of(parsed);
@@ -241,7 +347,7 @@ std::string source_on_gpu(const Parsed& parsed, const std::string& begin) {
   const auto passed = [&](const std::string& x) { return is_number ? x : "put(" + x + ")"; };
   const std::string type = is_number ? "A" : "Fields", x = is_number ? "x" : "got(x)";
   const std::string inlined = "__attribute__((always_inline)) ";
-  std::string s = begin + operations_of(parsed) + "extern \"C\" {\n";
+  std::string s = begin + operations_of(parsed, true) + "extern \"C\" {\n";
   s += inlined + type + " rigel_text_identity_" + count + "() noexcept { return " + passed("identity()") + "; }\n";
   s += inlined + type + " rigel_text_step_" + count + "(" + type +
        " x, A a, A b, long k, const A* parameters) noexcept {\n" + "  return " +
@@ -249,8 +355,8 @@ std::string source_on_gpu(const Parsed& parsed, const std::string& begin) {
   if (is_number)
     s += inlined + "A rigel_text_add_1(A x, A y, const A* parameters) noexcept { return add(x, y, parameters); }\n";
   s += inlined + "A rigel_text_result_" + count + "(" + type + " x, const A* parameters) noexcept {\n" +
-       "  return __builtin_bit_cast(A, result(" + x + ", parameters));\n}\n";
-  return s + "}\n";
+       "  return __builtin_bit_cast(A, result(" + x + ", parameters));\n}\n}\n";
+  return parsed.exponent.empty() ? s : s + powers_of(parsed);
 }
 
 }  // namespace
@@ -289,11 +395,12 @@ FN AV power_of(AV d, A p) {
     default: return d * d * (d * d);
   }
 }
+FN AV power_of_magnitude(AV x, A p) { return power_of(absolute(x), p); }
 )" + steps(parsed) +
         "}\n";
   std::string exponents = has_short ? "true" : "false";
   for (std::size_t i = 0; has_short && i < parsed.exponents.size(); ++i)
-    exponents += " && is_short(first(" + parsed.exponents[i] + "))";
+    exponents += " && is_short(first(" + parsed.exponents[i].code + "))";
   s += std::string("extern \"C\" {\n") + support;
   s += R"(__attribute__((always_inline)) A rigel_text_identity() noexcept { return first(identity()); }
 __attribute__((always_inline)) void rigel_text_step_block(AV* x, const AV* a, const AV* b, const A* parameters) noexcept {
@@ -380,7 +487,7 @@ __attribute__((always_inline)) AV rigel_text_add_if_ordered(AV x, AV y) noexcept
 // Numbers pass as they are: vectors on hosts. Only GPUs join sums of parts of K.
 std::string source_of(const ParsedDerivative& parsed, Scalar accumulator, int lanes) {
   const bool on_gpu = lanes == 0;
-  std::string s = prelude(parsed, accumulator, lanes, {.power = "power_in_gradient"});
+  std::string s = prelude(parsed, accumulator, lanes, {.power = "power_in_gradient", .has_products = false});
   s += function("AV multiply(AV d, AV b, AV a, const A* parameters)", parsed.multiply);
   s += function("AV accumulate(AV x, AV c, AV v, const A* parameters)", parsed.accumulate);
   s += function("AV add(AV x, AV y, const A* parameters)", parsed.add.code.empty() ? Body{"  return x;\n"} : parsed.add);

@@ -286,6 +286,23 @@ std::string identity_of(const char* owner, const std::string& identity, const st
   return is_minimum_of(tokens) ? "infinity" : is_maximum_of(tokens) ? "-infinity" : "0";
 }
 
+// The one exponent of all powers of a term of floats that are not known to be products, if nothing else in the term is as long. (1 if roots
+// are all there is.)
+std::string exponent_of(const Parsed& term) {
+  std::string exponent;
+  int count = 0;
+  for (const Exponent& one : term.exponents) {
+    if (one.is_whole()) continue;
+    ++count;
+    if (one.is_short()) continue;
+    if (!exponent.empty() && one.code != exponent) return {};
+    exponent = one.code;
+  }
+  const bool is_large = term.multiply.is_large || term.add.is_large || term.step.is_large;
+  if (count == 0 || term.powers_vary || is_large || term.long_operations_on_gpus() > count) return {};
+  return exponent.empty() ? "(FV)(1)" : exponent;
+}
+
 }  // namespace
 
 Parsed parse(const Texts& texts, Scalar accumulator) {
@@ -297,9 +314,11 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
   const Type sum = subject.fields.empty() ? number : Type::fields;
   parsed.fields = subject.fields;
   parsed.result_type = texts.result_type == Scalar::other ? number : type_of(texts.result_type);
+  Counts of_result;
   const auto one = [&](const char* function, const std::string& text, Type returns,
-                       std::initializer_list<std::pair<const char*, Type>> arguments, bool reads_k = false) {
-    Parser parser(subject, function, text, returns, parsed);
+                       std::initializer_list<std::pair<const char*, Type>> arguments, bool reads_k = false,
+                       Counts* counts = nullptr) {
+    Parser parser(subject, function, text, returns, counts ? *counts : parsed);
     for (const auto& [name, type] : arguments) parser.declare(name, {type, name, false, false});
     if (arguments.size() > 0) declare(parser, texts.hyperparameters, number);
     if (reads_k) parser.declare("k", uniform_index("k"));
@@ -309,7 +328,11 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
   parsed.multiply = one("multiply", texts.multiply, sum, {{"a", number}, {"b", number}}, true);
   parsed.add = one("add", texts.add, sum, {{"x", sum}, {"y", sum}});
   if (!texts.step.empty()) parsed.step = one("step", texts.step, sum, {{"x", sum}, {"a", number}, {"b", number}}, true);
-  if (!texts.result.empty()) parsed.result = one("result", texts.result, parsed.result_type, {{"x", sum}});
+  if (accumulator == Scalar::f32 && texts.element == Scalar::f32 && parsed.fields.empty())
+    parsed.exponent = exponent_of(parsed);
+  if (!texts.result.empty())
+    parsed.result = one("result", texts.result, parsed.result_type, {{"x", sum}}, false, &of_result);
+  parsed.Counts::add(of_result);
   const std::string add = joined_tokens(texts.add), multiply = joined_tokens(texts.multiply);
   const bool is_minimum = is_minimum_of(add), is_maximum = is_maximum_of(add);
   // One operation that rounds makes no NaN of finite numbers; two can, as ∞ − ∞.
@@ -329,7 +352,7 @@ Parsed parse(const Texts& texts, Scalar accumulator) {
     parsed.form = TextForm::ordered;
   parsed.is_minimum = is_minimum;
   parsed.identity = one("identity", identity_of(subject.owner, texts.identity, "add", add), sum, {});
-  const bool is_sum = is_sum_of(add);
+  const bool is_sum = parsed.is_sum = is_sum_of(add);
   const std::string usual = is_sum ? "0" : is_minimum ? "infinity" : "-infinity", own = joined_tokens(texts.identity);
   if (parsed.fields.empty() && !parsed.reads_k && texts.result.empty() && (is_sum || is_minimum || is_maximum) &&
       (own.empty() || own == usual))

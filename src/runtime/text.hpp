@@ -8,7 +8,10 @@
 #include <rigel/runtime.hpp>
 #include <rigel/runtime_monoid.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,14 +39,32 @@ struct Body {
   bool is_large = false;  // so that it is compiled once, and called
 };
 
+/// The exponent of one of Rigel's powers: as C++, and its value if the text has it.
+struct Exponent {
+  std::string code;
+  std::optional<double> value;
+  /// Whether it is known to be one of 1/2, 1, 3/2, … 4, whose powers are products and a root, or a whole one of them.
+  bool is_short() const { return value && *value > 0 && *value <= 4 && *value * 2 == std::floor(*value * 2); }
+  bool is_whole() const { return is_short() && *value == std::floor(*value); }
+};
+
 /// What texts call.
 struct Counts {
   // Whether exponentials, logarithms, powers or other functions are called whose last bits differ between platforms.
   bool calls_functions = false;
-  // The exponents of Rigel's powers, as C++; and whether there are others, which the text computes.
-  std::vector<std::string> exponents;
-  bool powers_vary = false;
+  std::vector<Exponent> exponents;  // that are numbers or made of hyperparameters
+  bool powers_vary = false;         // whether there are others, which the text computes
   int long_operations = 0;  // operations of dozens of instructions: those functions, divisions and conversions to integers
+
+  /// Those on GPUs, where powers of known whole exponents up to 4 are products.
+  int long_operations_on_gpus() const {
+    return long_operations - static_cast<int>(std::ranges::count_if(exponents, &Exponent::is_whole));
+  }
+  /// Those of a part, but for its exponents.
+  void add(const Counts& part) {
+    calls_functions = calls_functions || part.calls_functions;
+    long_operations += part.long_operations;
+  }
 };
 
 /// What the texts of a semiring say, once they are checked.
@@ -55,6 +76,9 @@ struct Parsed : Counts {
   std::vector<TypedField> fields;  // of the accumulator; none: it is a number
   Type result_type = Type::f32;
   bool reads_k = false;
+  bool is_sum = false;  // ⊕ is x + y
+  // The exponent of all powers of a GPU's tiles, which compute them by products or a table; empty if terms are not made so.
+  std::string exponent;
 };
 
 /// What the texts of a derivative say.

@@ -16,6 +16,8 @@ namespace {
 
 // Numbers of kernels in the bitcode's table: the first tile for texts that call functions, for epilogues from text, and for two fields.
 constexpr std::size_t calling_f32 = 45, calling_f64 = 16, with_epilogue_f32 = 27;
+// Those of powers of one exponent: the large tile, and the small one for whole tiles.
+constexpr std::size_t powers_f32 = 87, whole_powers_f32 = 99;
 constexpr std::size_t two_fields(Scalar element) {
   switch (element) {
     case Scalar::f32: return 57;
@@ -146,6 +148,45 @@ TEST_CASE("text: functions on GPUs come with the kernel") {
     CHECK_MESSAGE(!ptx.failed, ptx.messages);
     CHECK(!has(ptx.text, ".extern .func"));
     CHECK(!has(ptx.text, "__nvvm_reflect"));
+  }
+}
+
+TEST_CASE("text: powers of one exponent by products, a table and calls; of a known one by what it takes alone") {
+  if (!compiles_for_gpus()) return;
+  const auto of = [](const std::string& multiply, std::size_t kernel) {
+    const Texts texts{.multiply = multiply, .add = "x + y", .hyperparameters = {{"p", 3}}};
+    const Ptx ptx = ptx_of(texts, Scalar::f32, "sm_80", kernel);
+    CHECK_MESSAGE(!ptx.failed, ptx.messages);
+    CHECK(!has(ptx.text, ".extern .func"));
+    return ptx.text;
+  };
+  // A thread of the large tile has 64 outputs, which take two k at a time.
+  const std::string any = of("power(abs(a - b), p)", powers_f32);
+  CHECK(count(any, "sub.rn.f32") >= 6 * 128);
+  CHECK(count(any, "fma.rn.f32") >= 3 * 128 + 5 * 128);  // a product is fused with the sum, and a table's term has five
+  CHECK(count(any, "call.uni (retval0)") >= 128);
+  CHECK(count(any, "lg2.approx") == 1);  // in the function that is called
+  const std::string by_table = of("power(abs(a - b), 1.3)", powers_f32);
+  CHECK(count(by_table, "fma.rn.f32") >= 5 * 128);
+  CHECK(!has(by_table, "lg2.approx"));
+  CHECK(!has(by_table, "call.uni (retval0)"));
+  const std::string root = of("power(abs(a - b), 1.5)", whole_powers_f32);
+  CHECK(count(root, "sqrt.approx.ftz.f32") == 16);
+  CHECK(count(root, "fma.rn.f32") == 16);
+  CHECK(!has(root, "fma.rn.f64"));  // no table is filled
+  // A known whole exponent has the tiles of short texts.
+  const rigel::runtime::Parsed cubes =
+      rigel::runtime::parse({.multiply = "power(abs(a - b), 3) + power(abs(a), 2.0f)", .add = "x + y"}, Scalar::f32);
+  CHECK(cubes.long_operations_on_gpus() == 0);
+  const std::string cube = of("power(abs(a - b), 3)", 0);
+  CHECK(count(cube, "fma.rn.f32") == count(cube, "sub.rn.f32"));
+  CHECK(count(cube, "mul.f32") == count(cube, "sub.rn.f32"));
+  for (const char* other : {"power(abs(a), p) * power(abs(b), 1.3)", "power(abs(a), p + 1)", "power(abs(a), p) + exp(b)"}) {
+    CAPTURE(other);
+    const rigel::runtime::Parsed parsed =
+        rigel::runtime::parse({.multiply = other, .add = "x + y", .hyperparameters = {{"p", 3}}}, Scalar::f32);
+    CHECK(parsed.exponent.empty());
+    CHECK(parsed.long_operations_on_gpus() > 0);
   }
 }
 

@@ -3,6 +3,8 @@
 // Texts that call functions of dozens of instructions, which have loops of their own, and powers whose exponents have products and roots.
 #include "texts.hpp"
 
+#include <tests/support/compare.hpp>
+
 #include <algorithm>
 #include <cmath>
 
@@ -106,6 +108,129 @@ TEST_CASE("text powers: infinities, zeros and NaN") {
   a(0, 0) = 1;
   rigel::contract(Host{}, text, a, b, c);
   CHECK(c(0, 0) != c(0, 0));
+}
+
+namespace {
+
+/// Σ_k |a − b|^p in double.
+template <class A, class B>
+std::vector<double> exact_powers(const A& a, const B& b, double p) {
+  const auto m = a.extent(0), n = b.extent(1), count = a.extent(1);
+  std::vector<double> sums(m * n);
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t j = 0; j < n; ++j)
+      for (std::size_t k = 0; k < count; ++k) sums[i * n + j] += std::pow(std::abs(double{a(i, k)} - double{b(k, j)}), p);
+  return sums;
+}
+
+/// The largest error of sums of `count` powers, in units of a rounding for each difference, product and sum, and 24 for a power
+/// (rigel/elementary.hpp).
+template <class C>
+double error_of(const C& c, const std::vector<double>& exact, int count) {
+  double worst = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const double unit = 0x1p-24 * (2 * count + 24) * exact[i];
+    worst = support::larger(worst, std::abs(double{c.data()[i]} - exact[i]) / unit);
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("text powers: each kernel by products, roots, a table and functions, of numbers and of views", Exec,
+                   RIGEL_TEST_SPACES) {
+  if (!texts::can_compile()) return;
+  constexpr int count = 37;
+  Semiring text({.multiply = "power(abs(a - b), p)", .add = "x + y", .hyperparameters = {{"p", 2}}, .commutative = true});
+  for (const auto [m, n] : {std::pair(64, 96), std::pair(35, 70)}) {  // whole tiles, and edges
+    const Matrix<float> a("a", m, count), b("b", count, n), c("c", m, n);
+    texts::fill(a, 3);
+    texts::fill(b, 4);
+    for (const float p : {0.5f, 1.f, 1.3f, 2.f, 2.5f, 3.f, 3.2f, 3.4f, 4.f, 6.f}) {
+      const std::vector<double> exact = exact_powers(a, b, double{p});
+      const Kokkos::View<float, texts::Memory> in_memory("p");
+      in_memory() = p;
+      const std::string number = std::to_string(p);
+      const Semiring constant({.multiply = "power(abs(a - b), " + number + ")", .add = "x + y"});
+      for (const std::string& kernel : texts::kernels_of<Exec>(text, true)) {
+        CAPTURE(p);
+        CAPTURE(kernel);
+        text.set("p", double{p});
+        texts::contract<Exec>(text, a, b, c, rigel::ContractOptions{.kernel = kernel});
+        CHECK(error_of(c, exact, count) <= 1);
+        text.set("p", in_memory);
+        texts::contract<Exec>(text, a, b, c, rigel::ContractOptions{.kernel = kernel});
+        CHECK(error_of(c, exact, count) <= 1);
+      }
+      for (const std::string& kernel : texts::kernels_of<Exec>(constant, true)) {
+        CAPTURE(p);
+        CAPTURE(kernel);
+        texts::contract<Exec>(constant, a, b, c, rigel::ContractOptions{.kernel = kernel});
+        CHECK(error_of(c, exact, count) <= 1);
+      }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("text powers: several in a term, of one exponent and of known ones", Exec, RIGEL_TEST_SPACES) {
+  if (!texts::can_compile()) return;
+  constexpr int m = 64, n = 64, count = 19;
+  const Matrix<float> a("a", m, count), b("b", count, n), c("c", m, n);
+  texts::fill(a, 5);
+  texts::fill(b, 6);
+  Semiring text(
+      {.multiply = "auto d = abs(a - b); return power(d, p) * power(abs(a), 2) + 0.5 * power(abs(b), p) + power(d, 1.5);",
+       .add = "x + y",
+       .result = "power(x, 0.25)",
+       .hyperparameters = {{"p", 2}}});
+  for (const float p : {0.75f, 1.f, 1.3f, 2.f, 3.f, 5.f}) {
+    CAPTURE(p);
+    text.set("p", double{p});
+    std::vector<double> exact(m * n);
+    for (int i = 0; i < m; ++i)
+      for (int j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int k = 0; k < count; ++k) {
+          const double u = double{a(i, k)}, v = double{b(k, j)}, d = std::abs(u - v);
+          sum += std::pow(d, double{p}) * u * u + 0.5 * std::pow(std::abs(v), double{p}) + std::pow(d, 1.5);
+        }
+        exact[static_cast<std::size_t>(i * n + j)] = std::pow(sum, 0.25);
+      }
+    for (const std::string& kernel : texts::kernels_of<Exec>(text, true)) {
+      CAPTURE(kernel);
+      texts::contract<Exec>(text, a, b, c, rigel::ContractOptions{.kernel = kernel});
+      CHECK(error_of(c, exact, count) <= 1);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("text powers: 0, 1, infinity and NaN are their own powers in each kernel", Exec, RIGEL_TEST_SPACES) {
+  if (!texts::can_compile()) return;
+  constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float special[] = {0.f, -0.f, 1.f, inf, -inf, nan, -1.f, -nan};
+  constexpr int m = 32, n = 32;
+  const Matrix<float> a("a", m, 1), b("b", 1, n), c("c", m, n);
+  for (int i = 0; i < m; ++i) a(i, 0) = special[i % 8];
+  Semiring text({.multiply = "power(abs(a), p) + 0 * b", .add = "x + y", .hyperparameters = {{"p", 2}}});
+  for (const float p : {0.5f, 1.f, 1.3f, 2.f, 3.f, 3.2f, 3.5f, 4.f, 7.f}) {
+    text.set("p", double{p});
+    for (const std::string& kernel : texts::kernels_of<Exec>(text, true)) {
+      CAPTURE(p);
+      CAPTURE(kernel);
+      texts::contract<Exec>(text, a, b, c, rigel::ContractOptions{.kernel = kernel});
+      int wrong = 0;
+      for (int i = 0; i < m; ++i)
+        for (int j = 0; j < n; ++j) {
+          const float x = std::abs(special[i % 8]), y = c(i, j);
+          wrong += x == y || (x != x && y != y) ? 0 : 1;
+        }
+      CHECK(wrong == 0);
+    }
+  }
+  text.set("p", nan);
+  texts::contract<Exec>(text, a, b, c);
+  CHECK(c(0, 0) != c(0, 0));
+  CHECK(c(2, 0) != c(2, 0));
 }
 
 TEST_CASE_TEMPLATE("text powers: a result that calls functions", T, float, double) {

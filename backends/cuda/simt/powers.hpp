@@ -80,6 +80,14 @@ class PowersByProducts : public PlainSteps {
   }
 };
 
+/// 2^x in double for |x| ≤ 1000, within 2 u: 2^n · 2^(x − n), n the nearest integer. It is a fifth of exp2()'s code.
+__device__ inline double power_of_two(double x) {
+  constexpr double magic = math::detail::round_to_integer<double>;
+  const double shifted = math::add(x, magic), r = math::subtract(x, math::subtract(shifted, magic));
+  const double y = math::detail::polynomial(r, math::detail::format<double>::exp2);
+  return __hiloint2double(__double2hiint(y) + (__double2loint(shifted) << 20), __double2loint(y));
+}
+
 /// Σ |a − b|^p in float for 1 < p ≤ 3.5 without special functions. |d| = c·m: c is the middle of |d|'s half octave and follows from
 /// the number's upper bits; m is in [0.8, 1.2]. So |d|^p = c^p · m^p. A table in shared memory holds c^p and 1/c. The
 /// polynomial of degree 4 that is exact at the five zeros of the minimax polynomial's error for p = 1.5 gives m^p. The
@@ -100,6 +108,17 @@ class PowersByTable {
   typedef float Entry __attribute__((ext_vector_type(2)));
   struct Table {
     Entry entry[512];  // by the exponent's 8 bits and the first bit of the mantissa
+  };
+
+  /// What |d|^p is the product of: scale · Σ_i coefficient[i]·m^i.
+  struct Parts {
+    float scale, m;
+    __device__ __forceinline__ Parts(float d, const Entry* entries) {
+      // The entry's offset in bytes, computed by a shift and a mask alone.
+      const Entry c = entry_at(entries, __float_as_uint(d) >> 19 & 511 << 3);
+      scale = c.x;
+      m = math::abs(d) * c.y;
+    }
   };
 
   /// Whether it covers this exponent.
@@ -140,11 +159,9 @@ class PowersByTable {
 #pragma unroll
       for (int i = 0; i < together; ++i) {
         d[i] = math::subtract(a[first + i], b[first + i]);
-        // The entry's offset in bytes, computed by a shift and a mask alone.
-        const auto place = __float_as_uint(d[i]) >> 19 & 511 << 3;
-        const Entry c = entry_at(table_.entry, place);
-        scale[i] = c.x;
-        m[i] = math::abs(d[i]) * c.y;
+        const Parts parts(d[i], table_.entry);
+        scale[i] = parts.scale;
+        m[i] = parts.m;
         power[i] = g_.coefficient[terms - 1];
       }
 #pragma unroll
@@ -157,6 +174,9 @@ class PowersByTable {
     return math::add(x, sum);
   }
 
+  const Parameters& g_;
+  const Table& table_;
+
  private:
   __device__ static Entry entry(int i, const Parameters& g) {
     const int exponent = i / 2;
@@ -165,40 +185,55 @@ class PowersByTable {
     // term, and this factor has the same sign.
     if (exponent == 255) return {copysignf(std::numeric_limits<float>::infinity(), g.coefficient[terms - 1]), 1};
     const double log2_c = exponent - 127 + (i % 2 ? 0.80735492205760410744 : 0.32192809488736234787);  // log2 1.75, 1.25
-    return {static_cast<float>(::exp2(double{g.p} * log2_c - 2)), static_cast<float>(::exp2(2 - log2_c))};
+    return {static_cast<float>(power_of_two(math::fma(double{g.p}, log2_c, -2.))),
+            static_cast<float>(power_of_two(math::subtract(2., log2_c)))};
   }
+};
 
-  const Parameters& g_;
-  const Table& table_;
+/// The polynomial through (node, power) for five nodes: its coefficients are Σ_i of[j][i] · power(i).
+struct PowerNodes {
+  static constexpr int count = 5;
+  static constexpr double node[count] = {4 * 0.80824, 4 * 0.87164, 4 * 0.98315, 4 * 1.1063, 4 * 1.18853};
+  static constexpr double log2_quarter[count] = {-0.307144342260292, -0.19819569091002812, -0.02451654836544697,
+                                                 0.1457426602776055, 0.2491783191869446};  // log2(node / 4)
+  double of[count][count] = {};
+
+  constexpr PowerNodes() {
+    for (int i = 0; i < count; ++i) {
+      double product[count] = {1};  // Π_(j ≠ i) (x − node(j)) / (node(i) − node(j))
+      int degree = 0;
+      for (int j = 0; j < count; ++j) {
+        if (j == i) continue;
+        const double divisor = node[i] - node[j];
+        for (int c = ++degree; c >= 0; --c)
+          product[c] = ((c > 0 ? product[c - 1] : 0) - (c < degree ? node[j] * product[c] : 0)) / divisor;
+      }
+      for (int c = 0; c < count; ++c) of[c][i] = product[c];
+    }
+  }
 };
 
 template <class S>
 RIGEL_FUNCTION PowersByTable<S>::Parameters::Parameters(float exponent) : p(exponent), coefficient{} {
-  constexpr double node[terms] = {4 * 0.80824, 4 * 0.87164, 4 * 0.98315, 4 * 1.1063, 4 * 1.18853};
-  const auto power = [&](double base) {
+  static_assert(terms == PowerNodes::count);
+  constexpr PowerNodes nodes;
+  double power[terms];
+#pragma unroll
+  for (int i = 0; i < terms; ++i) {
+    const double exponent_of_two = double{exponent} * PowerNodes::log2_quarter[i];
 #if RIGEL_ON_DEVICE
-    return ::exp2(exponent * ::log2(base));  // far shorter than pow()
+    power[i] = 4 * power_of_two(exponent_of_two);
 #else
-    return std::pow(base, double{exponent});
+    power[i] = 4 * std::exp2(exponent_of_two);
 #endif
-  };
-  // Newton's divided differences, then Newton's form multiplied out.
-  double difference[terms], c[terms] = {};
-#pragma unroll
-  for (int i = 0; i < terms; ++i) difference[i] = 4 * power(node[i] / 4);
-#pragma unroll
-  for (int order = 1; order < terms; ++order)
-#pragma unroll
-    for (int i = terms - 1; i > 0; --i)
-      if (i >= order) difference[i] = (difference[i] - difference[i - 1]) / (node[i] - node[i - order]);
-#pragma unroll
-  for (int i = terms - 1; i >= 0; --i) {
-#pragma unroll
-    for (int j = terms - 1; j > 0; --j) c[j] = c[j - 1] - node[i] * c[j];
-    c[0] = difference[i] - node[i] * c[0];
   }
 #pragma unroll
-  for (int i = 0; i < terms; ++i) coefficient[i] = static_cast<float>(c[i]);
+  for (int j = 0; j < terms; ++j) {
+    double sum = 0;
+#pragma unroll
+    for (int i = 0; i < terms; ++i) sum += nodes.of[j][i] * power[i];
+    coefficient[j] = static_cast<float>(sum);
+  }
   // A last coefficient of 0 would turn infinity into NaN.
   if (!(std::abs(coefficient[terms - 1]) > 1e-30f)) coefficient[terms - 1] = 1e-30f;
 }

@@ -175,6 +175,9 @@ class TileSum {
               add_slab([&](Accumulator x, Operand a, Operand b, std::int64_t k) { return step.exactly(x, a, b, k); });
             else
               add_slab(step);
+          } else if constexpr (requires { step.choose(add_slab); }) {
+            static_assert(!unrolled);
+            step.choose(add_slab);
           } else {
             add_slab(step);
           }

@@ -577,10 +577,13 @@ template <class Visit>
 auto with_text(const detail::TextFacts& facts, const Visit& visit) {
   const auto with_fields = [&]<class E, int fields>() {
     using A = accumulator_for<E>;
-    using Calling = TextSemiring<E, A, fields, true>;
+    using Powers = TextSemiring<E, A, fields, TextWork::powers>;
+    if constexpr (text_place<Powers>(TextSemirings<E>{}) >= 0)
+      if (facts.has_powers) return visit.template operator()<Powers>();
+    using Calling = TextSemiring<E, A, fields, TextWork::calls>;
     if constexpr (text_place<Calling>(TextSemirings<E>{}) >= 0)
       if (facts.has_long_operations) return visit.template operator()<Calling>();
-    return visit.template operator()<TextSemiring<E, A, fields, false>>();
+    return visit.template operator()<TextSemiring<E, A, fields, TextWork::light>>();
   };
   const auto with = [&]<class E>() {
     switch (facts.form) {

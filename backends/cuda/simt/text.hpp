@@ -39,20 +39,32 @@ struct TextProduct {
   RIGEL_MEMBER operator Accumulator() const;
 };
 
+/// What a text's ⊗ and ⊕ take: few instructions; calls of exponentials or other functions, dozens each; or no such function but powers of
+/// one exponent, which its tiles compute by products or by a table (text_powers.hpp).
+enum class TextWork { light, calls, powers };
+
+/// The large tile of a text, where it is none of its types'.
+template <TextWork>
+struct TextTiles {};
+template <>
+struct TextTiles<TextWork::powers> {
+  using LargeTile = Large<16, 16, 8, 8, 8, 2, true>;
+};
+
 /// A semiring from text on operands of type `Operand`, whose accumulators have so many fields; 1: they are numbers. Only the bitcode
-/// defines its functions, by calls of what the text says; elsewhere they are never called. `calls`: it calls exponentials or other
-/// functions of dozens of instructions. Results are operands, or have as many bits. `whole`: its kernels only serve calls that
-/// goes_out_whole() tells of.
-template <class Element, class Operand, int fields, bool calls, bool whole = false>
-struct TextSemiring {
+/// defines its functions, by calls of what the text says; elsewhere they are never called. Results are operands, or have as many bits.
+/// `whole`: its kernels only serve calls that goes_out_whole() tells of.
+template <class Element, class Operand, int fields, TextWork work_of, bool whole = false>
+struct TextSemiring : TextTiles<work_of> {
   using self = TextSemiring;
-  using Whole = TextSemiring<Element, Operand, fields, calls, true>;
+  using Whole = TextSemiring<Element, Operand, fields, work_of, true>;
   static constexpr bool is_whole = whole;
+  static constexpr TextWork work = work_of;
   using element = Element;
   using operand = Operand;
   using accumulator = typename text_accumulator<Operand, fields>::type;
   static constexpr const char* name = "text";
-  static constexpr bool transcendental = calls;
+  static constexpr bool transcendental = work != TextWork::light;
   Operand parameters[most_text_parameters];
 
   RIGEL_MEMBER static accumulator identity();
@@ -67,26 +79,35 @@ inline constexpr bool has_fields = !Number<typename S::accumulator>;
 }  // namespace rigel::backends::simt
 
 namespace rigel {
-template <class E, class A, int fields, bool calls>
-inline constexpr bool can_accumulate<backends::simt::TextSemiring<E, A, fields, calls, true>> = false;
+template <class E, class A, int fields, backends::simt::TextWork work>
+inline constexpr bool can_accumulate<backends::simt::TextSemiring<E, A, fields, work, true>> = false;
 }
 
 namespace rigel::backends::simt {
 
 template <class E, class A, int fields, bool whole = false>
 constexpr auto text_semirings_with() {
-  constexpr type_list<TextSemiring<E, A, fields, false, whole>> plain{};
+  constexpr type_list<TextSemiring<E, A, fields, TextWork::light, whole>> plain{};
   // Tiles of larger accumulators are those of texts that call functions.
   if constexpr (fields * sizeof(A) <= 8)
-    return plain + type_list<TextSemiring<E, A, fields, true, whole>>{};
+    return plain + type_list<TextSemiring<E, A, fields, TextWork::calls, whole>>{};
   else
     return plain;
+}
+/// Those that sum powers: of floats.
+template <class E, class A>
+constexpr auto text_powers_of() {
+  if constexpr (std::is_same_v<E, float>)
+    return type_list<TextSemiring<E, A, 1, TextWork::powers>, TextSemiring<E, A, 1, TextWork::powers, true>>{};
+  else
+    return type_list<>{};
 }
 template <class E, class A = accumulator_for<E>>
 constexpr auto text_semirings_of() {
   static_assert(detail::most_text_fields == 4);
   return text_semirings_with<E, A, 1>() + text_semirings_with<E, A, 2>() + text_semirings_with<E, A, 3>() +
-         text_semirings_with<E, A, 4>() + text_semirings_with<E, A, 1, true>() + text_semirings_with<E, A, 2, true>();
+         text_semirings_with<E, A, 4>() + text_semirings_with<E, A, 1, true>() + text_semirings_with<E, A, 2, true>() +
+         text_powers_of<E, A>();
 }
 /// The semirings from text of an element type, in the order of the bitcode's table.
 template <class E>
@@ -247,11 +268,11 @@ class WholeStore {
   tile::Place<Shape> place_;
   tile::Origin origin_;
 };
-template <class E, class A, int fields, bool calls, class Shape, class Sum, tile::Way WayA, tile::Way WayB>
-class TileStore<TextSemiring<E, A, fields, calls, true>, CopyFinish<TextSemiring<E, A, fields, calls, true>>, Shape, Sum,
-                WayA, WayB> : public WholeStore<TextSemiring<E, A, fields, calls, true>, Shape, Sum> {
+template <class E, class A, int fields, TextWork work, class Shape, class Sum, tile::Way WayA, tile::Way WayB>
+class TileStore<TextSemiring<E, A, fields, work, true>, CopyFinish<TextSemiring<E, A, fields, work, true>>, Shape, Sum, WayA,
+                WayB> : public WholeStore<TextSemiring<E, A, fields, work, true>, Shape, Sum> {
  public:
-  using WholeStore<TextSemiring<E, A, fields, calls, true>, Shape, Sum>::WholeStore;
+  using WholeStore<TextSemiring<E, A, fields, work, true>, Shape, Sum>::WholeStore;
 };
 
 /// A kernel in tiles, the one for small matrices, the one for few outputs, and those for a few rows against a large matrix.
@@ -309,13 +330,13 @@ constexpr auto text_tiles_of() {
 
 /// The small tiles of texts that bring vectors count down: ptxas otherwise peels the first slab off, and takes half as long again. (The large
 /// tile would be 2 to 4 % slower.)
-template <class E, class A, int fields, bool calls, bool whole, class Shape, tile::Way WayA, tile::Way WayB>
-inline constexpr bool counts_down<TextSemiring<E, A, fields, calls, whole>, Shape, WayA, WayB> =
+template <class E, class A, int fields, TextWork work, bool whole, class Shape, tile::Way WayA, tile::Way WayB>
+inline constexpr bool counts_down<TextSemiring<E, A, fields, work, whole>, Shape, WayA, WayB> =
     Shape::role == tile::Role::small && WayA != tile::Way::single && WayB != tile::Way::single;
 /// The schedules with the fewest spills.
-template <class E, class A, int fields, bool calls, bool whole>
-inline constexpr Tuning tuning<TextSemiring<E, A, fields, calls, whole>> = {.counted = ShortFloat<E> ? Schedule{0, 7}
-                                                                                                     : Schedule{0, 4}};
+template <class E, class A, int fields, TextWork work, bool whole>
+inline constexpr Tuning tuning<TextSemiring<E, A, fields, work, whole>> = {.counted = ShortFloat<E> ? Schedule{0, 7}
+                                                                                                    : Schedule{0, 4}};
 
 /// The ways in which a tile's kernel brings a problem's operands.
 template <class S, class Shape>
@@ -421,7 +442,7 @@ inline constexpr int text_kernel_index =
     text_place<Kernel>(TextKernels<S>{});
 
 /// Tells whether the library and the bitcode of an element type agree on what passes between them.
-template <class E, class S = TextSemiring<E, accumulator_for<E>, 1, false>>
+template <class E, class S = TextSemiring<E, accumulator_for<E>, 1, TextWork::light>>
 inline constexpr std::uint64_t text_layout =
     std::uint64_t{sizeof(detail::Arguments<S, detail::ProgramFinish>)} << 48 |
     std::uint64_t{sizeof(detail::Arguments<S, TextFinish<false>>)} << 32 | std::uint64_t{sizeof(SmallShape)} << 16 |

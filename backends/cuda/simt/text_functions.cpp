@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The functions that texts may call on a GPU, as bitcode for NVPTX: those of compiled semirings, and of compiled stores.
+#include <rigel/backends/cuda/simt/powers.hpp>
 #include <rigel/detail/arguments.hpp>
 #include <rigel/elementary.hpp>
 
@@ -31,8 +32,23 @@ __device__ float rigel_text_power_f32(float x, float p) noexcept;
 __device__ float rigel_text_power_f32(float x, float p) noexcept {
   return p > 0 && p <= 4 ? rigel::math::power_by_parts(x, p) : rigel::math::power(x, p);
 }
+/// The same as a function that is called: in tiles its code would stand once for each output.
+__device__ __attribute__((noinline)) float rigel_text_called_power_f32(float x, float p) noexcept;
+__device__ __attribute__((noinline)) float rigel_text_called_power_f32(float x, float p) noexcept {
+  return rigel_text_power_f32(x, p);
+}
 __device__ double rigel_text_power_f64(double x, double p) noexcept;
 __device__ double rigel_text_power_f64(double x, double p) noexcept { return rigel::math::power(x, p); }
+/// |x|^p by the table and the coefficients of PowersByTable. Its last product may be fused with a sum.
+__device__ float rigel_text_power_by_table_f32(float x, const void* table, const float* coefficients) noexcept;
+__device__ float rigel_text_power_by_table_f32(float x, const void* table, const float* coefficients) noexcept {
+#pragma clang fp contract(fast)
+  using Powers = rigel::backends::simt::PowersByTable<rigel::lp<float>>;
+  const Powers::Parts parts(x, static_cast<const Powers::Entry*>(table));
+  float power = coefficients[Powers::terms - 1];
+  for (int i = Powers::terms - 2; i >= 0; --i) power = rigel::math::fma(power, parts.m, coefficients[i]);
+  return parts.scale * power;
+}
 /// Those of compiled gradients: of a float by two special functions, within (4 + 3·|p| + 0.7·|log2 x^p|) u; a subnormal x counts as 2^-127,
 /// and a subnormal result is 0.
 __device__ float rigel_text_power_in_gradient_f32(float x, float p) noexcept;

@@ -61,6 +61,7 @@ struct TextFacts {
   TextForm form = TextForm::plain;
   bool calls_functions = false;      // whose last bits differ between platforms
   bool has_long_operations = false;  // whose code takes dozens of instructions, or which are many
+  bool has_powers = false;           // of one exponent, and no other long operations
   TextJoin join = TextJoin::none;
 };
 

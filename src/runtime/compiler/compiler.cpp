@@ -255,6 +255,7 @@ void complete(llvm::Module& module, llvm::TargetMachine& machine) {
   each.addPass(llvm::InstCombinePass());
   each.addPass(llvm::SimplifyCFGPass());
   passes.all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(each)));
+  passes.all.addPass(llvm::GlobalDCEPass());  // functions whose calls an exponent that is known has removed
   passes.run(module);
 }
 
