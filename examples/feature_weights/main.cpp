@@ -160,10 +160,11 @@ class Model {
     Kokkos::parallel_for(
         "feature_weights::A", all,
         KOKKOS_LAMBDA(int i, int j) { a(i, j) = -(of_kernel(i, j) + of_kernel(j, i)) * kernel(i, j) / (width * width); });
-    const Kokkos::View<double***, Kokkos::LayoutRight, Exec> out("gradient", 1, features, n_);
+    const Matrix gradient("gradient", features, n_);  // owns the memory: on_host() of a host's matrix is the same matrix
+    const Kokkos::View<double***, Kokkos::LayoutRight, Exec> out(gradient.data(), 1, features, n_);
     rigel::cdist_gradient(exec_, 2, a, rigel::transposed(x_), ones, rigel::transposed(x_), out);
     exec_.fence();
-    return on_host(Matrix(out.data(), features, n_));
+    return on_host(gradient);
   }
 
  private:
