@@ -6,6 +6,7 @@
 #include <rigel/backends/host/gradient.hpp>
 #include <rigel/backends/host/nearest.hpp>
 #include <rigel/backends/host/register.hpp>
+#include <rigel/backends/host/runs.hpp>
 #include <rigel/detail/integer_differences.hpp>
 
 #if defined(__aarch64__) && defined(__linux__)
@@ -26,9 +27,6 @@ struct Compiled {
 /// The levels of this build (CMake's RIGEL_HOST_LEVELS), the widest first.
 using Levels = type_list<RIGEL_HOST_LEVELS>;
 
-/// Whether this processor can run code of a level.
-template <class Level>
-bool runs();
 #if defined(__x86_64__)
 template <> bool runs<v2>() { return __builtin_cpu_supports("x86-64-v2"); }
 template <> bool runs<v3>() { return __builtin_cpu_supports("x86-64-v3"); }

@@ -3,6 +3,7 @@
 // The host family's kernels for semirings from text: the table of what their loops call, and a Kernel from compiled loops. This file is
 // compiled for any processor, so it must not instantiate the loops of a level: it includes no header that defines them.
 #include <rigel/backends/host/launch.hpp>
+#include <rigel/backends/host/runs.hpp>
 #include <rigel/backends/host/text.hpp>
 #include <rigel/cpu.hpp>
 #include <rigel/detail/execution.hpp>
@@ -12,21 +13,6 @@
 #include <optional>
 
 namespace rigel::backends::host {
-
-// register.cpp defines it.
-template <class Level>
-bool runs();
-#if defined(__x86_64__)
-template <> bool runs<v2>();
-template <> bool runs<v3>();
-template <> bool runs<v4>();
-#elif defined(__aarch64__) && defined(__linux__)
-template <> bool runs<neon>();
-template <> bool runs<sve256>();
-template <> bool runs<sve512>();
-#else
-template <> bool runs<native>();
-#endif
 
 namespace {
 
@@ -272,11 +258,7 @@ detail::TextLoops loops_of(Scalar element, TextForm form) {
 /// The loops of the widest level that this processor runs, of those of this build.
 std::optional<detail::TextLoops> text_loops(Scalar element, TextForm form);
 std::optional<detail::TextLoops> text_loops(Scalar element, TextForm form) {
-  std::optional<detail::TextLoops> found;
-  [&]<class... Level>(type_list<Level...>) {
-    ((found || !runs<Level>() ? void() : void(found = loops_of<Level>(element, form))), ...);
-  }(type_list<RIGEL_HOST_LEVELS>{});
-  return found;
+  return of_widest<detail::TextLoops, RIGEL_HOST_LEVELS>([&]<class L>() { return loops_of<L>(element, form); });
 }
 
 }  // namespace rigel::backends::host

@@ -3,26 +3,12 @@
 // The host family's kernels of contract_gradient() for functors from text. This file is compiled for any processor, so it must not
 // instantiate the loop of a level.
 #include <rigel/backends/host/gradient.hpp>
+#include <rigel/backends/host/runs.hpp>
 #include <rigel/backends/host/text_gradient.hpp>
 
 #include <optional>
 
 namespace rigel::backends::host {
-
-// register.cpp defines it.
-template <class Level>
-bool runs();
-#if defined(__x86_64__)
-template <> bool runs<v2>();
-template <> bool runs<v3>();
-template <> bool runs<v4>();
-#elif defined(__aarch64__) && defined(__linux__)
-template <> bool runs<neon>();
-template <> bool runs<sve256>();
-template <> bool runs<sve512>();
-#else
-template <> bool runs<native>();
-#endif
 
 namespace {
 
@@ -125,11 +111,7 @@ detail::TextGradientLoops loops_of(Scalar element) {
 /// The loop of the widest level that this processor runs, of those of this build.
 std::optional<detail::TextGradientLoops> text_gradient_loops(Scalar element);
 std::optional<detail::TextGradientLoops> text_gradient_loops(Scalar element) {
-  std::optional<detail::TextGradientLoops> found;
-  [&]<class... Level>(type_list<Level...>) {
-    ((found || !runs<Level>() ? void() : void(found = loops_of<Level>(element))), ...);
-  }(type_list<RIGEL_HOST_LEVELS>{});
-  return found;
+  return of_widest<detail::TextGradientLoops, RIGEL_HOST_LEVELS>([&]<class L>() { return loops_of<L>(element); });
 }
 
 }  // namespace rigel::backends::host

@@ -230,15 +230,23 @@ rigel::detail::TextCode code_of(const Work& work, std::size_t kernel, std::uint6
       });
 }
 
+void refuse_processor(const char* owner, const std::string& name) {
+  throw Error(Code::unsupported,
+              std::string(owner) + " '" + name + "': this build of Rigel has no loops for this processor");
+}
+
+void refuse_space(const char* owner, const std::string& name, const char* what, Space space) {
+  throw Error(Code::unsupported, std::string(owner) + " '" + name + "': " + what +
+                                     " from text run on the host and on CUDA, not on space " + rigel::name(space));
+}
+
 rigel::detail::TextLoops loops_for(const char* owner, const std::string& name, Scalar element,
                                    rigel::detail::TextForm form) {
   std::optional<rigel::detail::TextLoops> loops;
 #if RIGEL_BACKEND_HOST
   loops = backends::host::text_loops(element, form);
 #endif
-  if (!loops)
-    throw Error(Code::unsupported,
-                std::string(owner) + " '" + name + "': this build of Rigel has no loops for this processor");
+  if (!loops) refuse_processor(owner, name);
   return *loops;
 }
 

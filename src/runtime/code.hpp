@@ -26,6 +26,10 @@ rigel::detail::TextCode code_of(const Work& work, const rigel::detail::TextRoots
 rigel::detail::TextCode code_of(const Work& work, std::size_t kernel, std::uint64_t layout,
                                 const rigel::detail::TextGpu& gpu);
 
+/// Throws Error(unsupported): this build has no loops for this processor.
+[[noreturn]] void refuse_processor(const char* owner, const std::string& name);
+/// Throws Error(unsupported): `what` from text, such as "kernels", runs on hosts and on CUDA, not on this space.
+[[noreturn]] void refuse_space(const char* owner, const std::string& name, const char* what, Space space);
 /// The loops of this processor, or an Error(unsupported).
 rigel::detail::TextLoops loops_for(const char* owner, const std::string& name, Scalar element, rigel::detail::TextForm form);
 

@@ -33,8 +33,6 @@ namespace {
 
 constexpr const char* derivative_owner = "runtime::Derivative";
 
-Scalar accumulator_of(Scalar element) { return element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element; }
-
 }  // namespace
 
 struct Derivative::Program {
@@ -71,9 +69,7 @@ rigel::detail::TextGradientLoops loops_for(const DerivativeTexts& texts) {
 #if RIGEL_BACKEND_HOST
   loops = backends::host::text_gradient_loops(texts.element);
 #endif
-  if (!loops)
-    throw Error(Code::unsupported, std::string(derivative_owner) + " '" + texts.name +
-                                       "': this build of Rigel has no loops for this processor");
+  if (!loops) refuse_processor(derivative_owner, texts.name);
   return *loops;
 }
 
@@ -117,11 +113,7 @@ void Derivative::set_view(std::string_view name, Scalar type, rigel::detail::Tex
   runtime::set_view(program_->owner(), values_, name, type, std::move(view));
 }
 double Derivative::get(std::string_view name) const { return number_of(program_->owner(), values_, name); }
-std::vector<std::string> Derivative::hyperparameters() const {
-  std::vector<std::string> names;
-  for (const Hyperparameter& one : program_->texts.hyperparameters) names.push_back(one.name);
-  return names;
-}
+std::vector<std::string> Derivative::hyperparameters() const { return names_of(program_->texts.hyperparameters); }
 const std::string& Derivative::name() const { return program_->texts.name; }
 Scalar Derivative::element() const { return program_->texts.element; }
 Scalar Derivative::accumulator() const { return program_->facts.accumulator; }
@@ -139,10 +131,7 @@ std::span<const Kernel<Gradient>> Derivative::kernels(Space space) const {
     return program_->gpu_kernels;
   }
 #endif
-  if ((bit(space) & host_spaces) == 0)
-    throw Error(Code::unsupported, std::string(derivative_owner) + " '" + name() +
-                                       "': kernels from text run on the host and on CUDA, not on space " +
-                                       rigel::name(space));
+  if ((bit(space) & host_spaces) == 0) refuse_space(derivative_owner, name(), "kernels", space);
   if (!program_->is_compiled) program_->compile();
   return program_->kernels;
 }

@@ -35,9 +35,6 @@ constexpr const char* epilogue_owner = "runtime::Epilogue";
 
 bool is_floating(Scalar type) { return type == Scalar::f32 || type == Scalar::f64; }
 
-// The number that an epilogue returns for elements of type `type`.
-Scalar made_for(Scalar type) { return type == Scalar::f16 || type == Scalar::bf16 ? Scalar::f32 : type; }
-
 // The type in which numbers of both types meet: a floating-point one if there is one, then the wider.
 Scalar common(Scalar x, Scalar y) {
   if (is_floating(x) != is_floating(y)) return is_floating(x) ? x : y;
@@ -93,12 +90,12 @@ Epilogue::Epilogue(const EpilogueTexts& texts) {
   if (!is_number(texts.argument))
     refuse(epilogue_owner,
            std::string("the argument type is ") + rigel::name(texts.argument) + ", expected f32, f64, i32 or i64");
-  if (!is_number(made_for(program->result)))
+  const Scalar made = accumulator_of(program->result);
+  if (!is_number(made))
     refuse(epilogue_owner,
            std::string("the result type is ") + rigel::name(program->result) + ", expected f32, f64, i32, i64, f16 or bf16");
   // Of f64, 16-bit elements are rounded once.
-  program->made = program->result != made_for(program->result) && texts.argument == Scalar::f64 ? Scalar::f64
-                                                                                                : made_for(program->result);
+  program->made = program->result != made && texts.argument == Scalar::f64 ? Scalar::f64 : made;
   program->number = common(texts.argument, program->made);
   if (!is_name(texts.name))
     refuse(epilogue_owner, "the name '" + texts.name + "' is none, expected at most 64 letters, digits and '_'");
@@ -113,11 +110,7 @@ void Epilogue::set_view(std::string_view name, Scalar type, rigel::detail::TextV
   runtime::set_view(program_->owner(), values_, name, type, std::move(view));
 }
 double Epilogue::get(std::string_view name) const { return number_of(program_->owner(), values_, name); }
-std::vector<std::string> Epilogue::hyperparameters() const {
-  std::vector<std::string> names;
-  for (const Hyperparameter& one : program_->texts.hyperparameters) names.push_back(one.name);
-  return names;
-}
+std::vector<std::string> Epilogue::hyperparameters() const { return names_of(program_->texts.hyperparameters); }
 const std::string& Epilogue::name() const { return program_->texts.name; }
 Scalar Epilogue::argument() const { return program_->texts.argument; }
 Scalar Epilogue::result() const { return program_->result; }
@@ -128,10 +121,7 @@ rigel::detail::TextEpilogue::Function Epilogue::function(Space space) const {
     throw Error(Code::unsupported, std::string(epilogue_owner) + " '" + name() +
                                        "': on GPUs it is compiled with a semiring's kernels, expected "
                                        "Semiring::compile(exec, epilogue)");
-  if ((bit(space) & host_spaces) == 0)
-    throw Error(Code::unsupported, std::string(epilogue_owner) + " '" + name() +
-                                       "': epilogues from text run on the host and on CUDA, not on space " +
-                                       rigel::name(space));
+  if ((bit(space) & host_spaces) == 0) refuse_space(epilogue_owner, name(), "epilogues", space);
   Program& own = *program_;
   if (!own.is_compiled) {
     const std::lock_guard lock(own.mutex);

@@ -92,11 +92,7 @@ void Monoid::set_view(std::string_view name, Scalar type, rigel::detail::TextVie
   runtime::set_view(program_->owner(), values_, name, type, std::move(view));
 }
 double Monoid::get(std::string_view name) const { return number_of(program_->owner(), values_, name); }
-std::vector<std::string> Monoid::hyperparameters() const {
-  std::vector<std::string> names;
-  for (const Hyperparameter& one : program_->texts.hyperparameters) names.push_back(one.name);
-  return names;
-}
+std::vector<std::string> Monoid::hyperparameters() const { return names_of(program_->texts.hyperparameters); }
 const std::string& Monoid::name() const { return program_->texts.name; }
 Scalar Monoid::score() const { return program_->texts.score; }
 Scalar Monoid::result() const { return program_->result(); }

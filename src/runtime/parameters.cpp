@@ -14,6 +14,8 @@ void refuse(const char* owner, const std::string& message) {
   throw Error(Code::invalid_argument, std::string(owner) + ": " + message);
 }
 
+Scalar accumulator_of(Scalar element) { return element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element; }
+
 bool is_name(std::string_view name) {
   if (name.empty() || name.size() > 64 || (name[0] >= '0' && name[0] <= '9')) return false;
   for (const char c : name)
@@ -34,6 +36,12 @@ void check_hyperparameters(const char* owner, const std::vector<Hyperparameter>&
     for (std::size_t j = 0; j < i; ++j)
       if (list[j].name == name) refuse(owner, "two hyperparameters are called '" + name + "'");
   }
+}
+
+std::vector<std::string> names_of(const std::vector<Hyperparameter>& list) {
+  std::vector<std::string> names;
+  for (const Hyperparameter& one : list) names.push_back(one.name);
+  return names;
 }
 
 namespace {

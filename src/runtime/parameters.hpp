@@ -27,11 +27,15 @@ struct Owner {
 
 /// Throws Error(invalid_argument): "runtime::Semiring: …".
 [[noreturn]] void refuse(const char* owner, const std::string& message);
+/// The type of the numbers in which texts compute for elements of a type: float for those of 16 bits.
+Scalar accumulator_of(Scalar element);
 /// Whether a name is one of a semiring, a field or a hyperparameter.
 bool is_name(std::string_view name);
 /// Throws unless there are at most 16 hyperparameters, whose names differ and have no meaning in texts, of itself or as one of `taken`.
 void check_hyperparameters(const char* owner, const std::vector<Hyperparameter>& list,
                            std::initializer_list<std::string_view> taken);
+/// The names of hyperparameters, in their order.
+std::vector<std::string> names_of(const std::vector<Hyperparameter>& list);
 
 void set_number(const Owner& owner, rigel::detail::TextValues& values, std::string_view name, double value);
 double number_of(const Owner& owner, const rigel::detail::TextValues& values, std::string_view name);

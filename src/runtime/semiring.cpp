@@ -28,8 +28,6 @@ constexpr const char* semiring_owner = "runtime::Semiring";
 
 [[noreturn]] void refuse(const std::string& message) { rigel::runtime::refuse(semiring_owner, message); }
 
-Scalar accumulator_of(Scalar element) { return element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element; }
-
 }  // namespace
 
 struct Semiring::Program {
@@ -128,11 +126,7 @@ void Semiring::set_view(std::string_view name, Scalar type, rigel::detail::TextV
 }
 double Semiring::get(std::string_view name) const { return number_of(program_->owner(), values_, name); }
 
-std::vector<std::string> Semiring::hyperparameters() const {
-  std::vector<std::string> names;
-  for (const Hyperparameter& one : program_->texts.hyperparameters) names.push_back(one.name);
-  return names;
-}
+std::vector<std::string> Semiring::hyperparameters() const { return names_of(program_->texts.hyperparameters); }
 
 const std::string& Semiring::name() const { return program_->texts.name; }
 Scalar Semiring::element() const { return program_->texts.element; }
@@ -159,10 +153,7 @@ std::span<const Kernel<Contraction>> Semiring::kernels(Space space) const {
     return program_->gpu_kernels;
   }
 #endif
-  if ((bit(space) & host_spaces) == 0)
-    throw Error(Code::unsupported, "runtime::Semiring '" + name() +
-                                       "': kernels from text run on the host and on CUDA, not on space " +
-                                       rigel::name(space));
+  if ((bit(space) & host_spaces) == 0) refuse_space(semiring_owner, name(), "kernels", space);
   if (!program_->is_compiled) program_->compile();
   return program_->kernels;
 }
