@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Kernels from text for GPUs: the PTX that is made of a text, where there need be no GPU; and what only GPUs do with it.
-#include "texts.hpp"
+#include "ptx.hpp"
 
-#include <src/runtime/library.hpp>
+#include <src/runtime/parameters.hpp>
 #include <src/runtime/text.hpp>
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
-using rigel::Scalar, rigel::runtime::Semiring, rigel::runtime::Texts;
+using rigel::Scalar, rigel::runtime::accumulator_of, rigel::runtime::Semiring, rigel::runtime::Texts;
+using texts::compiles_for_gpus, texts::count, texts::has, texts::Ptx;
 
 namespace {
 
@@ -56,41 +57,10 @@ constexpr std::pair<std::size_t, std::size_t> few_rows(Scalar element) {
 constexpr std::size_t shared_k(Scalar element) { return few_rows(element).first + few_rows(element).second; }
 
 // What the compiler makes of a text for one of its kernels, with what stores results: an epilogue or nothing.
-struct Ptx {
-  bool failed;
-  std::string text, messages;
-};
 Ptx ptx_of(const Texts& texts, Scalar accumulator, const char* level, std::size_t kernel, std::uint64_t layout = 0,
            const std::string& store = "") {
-  std::string reason;
-  const RigelRuntime& runtime = *rigel::runtime::library(reason);
   const std::string source = rigel::runtime::source_of(rigel::runtime::parse(texts, accumulator), accumulator, 0);
-  const RigelSource request{source.data(), source.size(), rigel::name(texts.element),
-                            level,         nullptr,       0,
-                            kernel,        layout,        store.empty() ? nullptr : store.data(),
-                            store.size()};
-  RigelBytes bytes = {}, said = {};
-  const bool failed = runtime.compile(&request, &bytes, &said) != 0;
-  Ptx result{failed, {bytes.data ? bytes.data : "", bytes.size}, {said.data ? said.data : "", said.size}};
-  runtime.release(&bytes);
-  runtime.release(&said);
-  return result;
-}
-
-bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
-int count(const std::string& text, const std::string& part) {
-  int found = 0;
-  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
-// Whether this librigel_runtime.so has kernels for GPUs; else the test is skipped.
-bool compiles_for_gpus() {
-  if (!texts::can_compile()) return false;
-  const bool can =
-      !has(ptx_of({.multiply = "a * b", .add = "x + y"}, Scalar::f32, "sm_80", 0).messages, "no kernels for GPUs");
-  if (!can) support::skip("librigel_runtime.so was built where no CUDA toolkit is");
-  return can;
+  return texts::ptx_of_source(source, rigel::name(texts.element), level, kernel, layout, store);
 }
 
 }  // namespace
@@ -205,8 +175,7 @@ TEST_CASE("text: accumulators of fields, k and results of other types in PTX") {
   for (const Scalar element : {Scalar::f32, Scalar::f64, Scalar::i32, Scalar::i64, Scalar::f16, Scalar::bf16}) {
     CAPTURE(rigel::name(element));
     const bool wide = element == Scalar::f64 || element == Scalar::i64;
-    const Scalar number = element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element,
-                 index = wide ? Scalar::i64 : Scalar::i32;
+    const Scalar number = accumulator_of(element), index = wide ? Scalar::i64 : Scalar::i32;
     const Texts text{.element = element,
                      .accumulator = {{"value", number}, {"index", index}},
                      .multiply = "{a + b, k}",
@@ -228,7 +197,7 @@ TEST_CASE("text: a few rows against a large matrix in PTX") {
   if (!compiles_for_gpus()) return;
   for (const Scalar element : {Scalar::f32, Scalar::f64, Scalar::i32, Scalar::i64, Scalar::f16, Scalar::bf16}) {
     CAPTURE(rigel::name(element));
-    const Scalar number = element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element;
+    const Scalar number = accumulator_of(element);
     const Texts text{.element = element, .multiply = "abs(a - b) + k", .add = "x + y"};
     const auto [first, many] = few_rows(element);
     for (std::size_t kernel = first; kernel < first + many; ++kernel) {
@@ -245,7 +214,7 @@ TEST_CASE("text: threads that share an output's K in PTX") {
   if (!compiles_for_gpus()) return;
   for (const Scalar element : {Scalar::f32, Scalar::f64, Scalar::i32, Scalar::i64, Scalar::f16, Scalar::bf16}) {
     CAPTURE(rigel::name(element));
-    const Scalar number = element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element;
+    const Scalar number = accumulator_of(element);
     const Ptx ptx =
         ptx_of({.element = element, .multiply = "abs(a - b)", .add = "x + y"}, number, "sm_80", shared_k(element));
     CHECK_MESSAGE(!ptx.failed, ptx.messages);
@@ -262,7 +231,7 @@ TEST_CASE("text: kernels of whole tiles are shorter than the general ones, in PT
   if (!compiles_for_gpus()) return;
   for (const Scalar element : {Scalar::f32, Scalar::f64, Scalar::i32, Scalar::i64, Scalar::f16, Scalar::bf16}) {
     CAPTURE(rigel::name(element));
-    const Scalar number = element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element;
+    const Scalar number = accumulator_of(element);
     const Texts text{.element = element, .multiply = "abs(a - b)", .add = "x + y"};
     const auto [first, many, general] = whole_tiles(element);
     const auto instructions = [](const Ptx& ptx) { return count(ptx.text, ";\n"); };

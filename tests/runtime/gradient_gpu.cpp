@@ -1,54 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Gradients from text for GPUs: the PTX that is made of a text, where there need be no GPU; and what only GPUs do with it.
-#include "texts.hpp"
+#include "ptx.hpp"
 
 #include <rigel/runtime_gradient.hpp>
 
-#include <src/runtime/library.hpp>
+#include <src/runtime/parameters.hpp>
 #include <src/runtime/text.hpp>
 
 #include <string>
 
-using rigel::Scalar, rigel::runtime::Derivative, rigel::runtime::DerivativeTexts;
+using rigel::Scalar, rigel::runtime::DerivativeTexts;
+using texts::compiles_for_gpus, texts::count, texts::has, texts::Ptx;
 
 namespace {
 
-Scalar accumulator_of(Scalar element) { return element == Scalar::f16 || element == Scalar::bf16 ? Scalar::f32 : element; }
-
 // What the compiler makes of a text for one of its kernels.
-struct Ptx {
-  bool failed;
-  std::string text, messages;
-};
 Ptx ptx_of(const DerivativeTexts& texts, const char* level, std::size_t kernel, std::uint64_t layout = 0) {
-  std::string reason;
-  const RigelRuntime& runtime = *rigel::runtime::library(reason);
-  const Scalar number = accumulator_of(texts.element);
-  const std::string source = rigel::runtime::source_of(rigel::runtime::parse(texts, number), number, 0),
-                    element = std::string("gradient_") + rigel::name(texts.element);
-  const RigelSource request{source.data(), source.size(), element.c_str(), level, nullptr, 0, kernel, layout, nullptr, 0};
-  RigelBytes bytes = {}, said = {};
-  const bool failed = runtime.compile(&request, &bytes, &said) != 0;
-  Ptx result{failed, {bytes.data ? bytes.data : "", bytes.size}, {said.data ? said.data : "", said.size}};
-  runtime.release(&bytes);
-  runtime.release(&said);
-  return result;
-}
-
-bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
-int count(const std::string& text, const std::string& part) {
-  int found = 0;
-  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
-// Whether this librigel_runtime.so has kernels for GPUs; else the test is skipped.
-bool compiles_for_gpus() {
-  if (!texts::can_compile()) return false;
-  const bool can = !has(ptx_of({.multiply = "a"}, "sm_80", 0).messages, "no kernels for GPUs");
-  if (!can) support::skip("librigel_runtime.so was built where no CUDA toolkit is");
-  return can;
+  const Scalar number = rigel::runtime::accumulator_of(texts.element);
+  const std::string source = rigel::runtime::source_of(rigel::runtime::parse(texts, number), number, 0);
+  return texts::ptx_of_source(source, std::string("gradient_") + rigel::name(texts.element), level, kernel, layout);
 }
 
 // Kernels of short texts and then of those that call functions: of 4 bytes three tiles and the join, of 8 two and the join.
@@ -95,6 +66,8 @@ TEST_CASE("text gradient: PTX rounds where the text does, and has powers by spec
 }
 
 #ifdef KOKKOS_ENABLE_CUDA
+using rigel::runtime::Derivative;
+
 TEST_CASE("text gradient: nothing is compiled while a stream is captured, and a replayed graph sees new values of views") {
   if (!compiles_for_gpus()) return;
   const Kokkos::View<float, texts::Memory> scale("scale");

@@ -2,9 +2,7 @@
 //
 // Products of Rigel's own with epilogues from text, against the same formula in plain C++: on GPUs the kernels of tensor cores that are
 // compiled with the text. Numbers are small enough for sums to be exact.
-#include "texts.hpp"
-
-#include <src/runtime/library.hpp>
+#include "ptx.hpp"
 
 #ifdef KOKKOS_ENABLE_CUDA
 #include <rigel/backends/cuda/hopper/text.hpp>
@@ -15,11 +13,9 @@
 #include <string>
 
 using rigel::runtime::Epilogue;
-using texts::Batch, texts::Matrix;
+using texts::Batch, texts::has, texts::Matrix;
 
 namespace {
-
-bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
 
 // Whole numbers from -2 to 2.
 template <class View>
@@ -129,27 +125,11 @@ TEST_CASE_TEMPLATE("text epilogue: of a product compiles once for a thousand val
 }
 
 TEST_CASE("text epilogue: PTX of the tiles of tensor cores") {
-  if (!texts::can_compile()) return;
-  std::string reason;
-  const RigelRuntime& runtime = *rigel::runtime::library(reason);
+  if (!texts::compiles_for_gpus()) return;
   const std::string source =
       "extern \"C\" __attribute__((always_inline)) float rigel_text_epilogue(float x, long m, long n, long batch, "
       "const float* parameters) noexcept {\n"
       "  return x * parameters[1] + (m - n) * batch;\n}\n";
-  const auto compile = [&](const char* tiles, const char* level, std::size_t kernel, std::string& ptx) {
-    RigelSource request{};
-    request.text = source.data();
-    request.size = source.size();
-    request.element = tiles;
-    request.level = level;
-    request.kernel = kernel;
-    RigelBytes bytes = {}, said = {};
-    const bool failed = runtime.compile(&request, &bytes, &said) != 0;
-    ptx = failed ? std::string(said.data, said.size) : std::string(bytes.data, bytes.size);
-    runtime.release(&bytes);
-    runtime.release(&said);
-    return !failed;
-  };
   const struct {
     const char *tiles, *level, *instruction;
     std::size_t count;
@@ -160,19 +140,17 @@ TEST_CASE("text epilogue: PTX of the tiles of tensor cores") {
                   {"mma_f32", "sm_80", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", 2}};
   for (const auto& family : families) {
     CAPTURE(family.tiles);
-    std::string ptx;
-    const bool compiled = compile(family.tiles, family.level, 0, ptx);
-    if (!compiled && has(ptx, "no kernels for GPUs"))
-      return support::skip("librigel_runtime.so was built where no CUDA toolkit is");
-    REQUIRE_MESSAGE(compiled, ptx);
-    CHECK(has(ptx, (".target " + std::string(family.level)).c_str()));
-    CHECK(has(ptx, ".entry rigel_text_kernel("));
-    CHECK(has(ptx, family.instruction));
-    CHECK(!has(ptx, ".extern .func"));
-    CHECK(!has(ptx, "rigel_text_epilogue"));
-    CHECK_MESSAGE(compile(family.tiles, family.level, family.count - 1, ptx), ptx);
-    CHECK(!compile(family.tiles, family.level, family.count, ptx));
-    CHECK(has(ptx, "the kernels for texts are of another build of Rigel"));
+    const auto ptx_of = [&](std::size_t kernel) { return texts::ptx_of_source(source, family.tiles, family.level, kernel); };
+    const texts::Ptx ptx = ptx_of(0), last = ptx_of(family.count - 1), none = ptx_of(family.count);
+    REQUIRE_MESSAGE(!ptx.failed, ptx.messages);
+    CHECK(has(ptx.text, (".target " + std::string(family.level)).c_str()));
+    CHECK(has(ptx.text, ".entry rigel_text_kernel("));
+    CHECK(has(ptx.text, family.instruction));
+    CHECK(!has(ptx.text, ".extern .func"));
+    CHECK(!has(ptx.text, "rigel_text_epilogue"));
+    CHECK_MESSAGE(!last.failed, last.messages);
+    CHECK(none.failed);
+    CHECK(has(none.messages, "the kernels for texts are of another build of Rigel"));
   }
 }
 
