@@ -63,16 +63,7 @@ class Derivative(_WithParameters):
         set_(self, "_name", _name_of(name, multiply))
         set_(self, "_parameters", {one: self._value(one, value) for one, value in parameters.items()})
         set_(self, "_core", _core.TextDerivative(self._name, tuple(texts.values()), self._parameters))
-        try:
-            self._core.check(type_code("float32", "dtype"))
-        except InvalidArgument:
-            try:  # bits and shifts are of integers
-                self._core.check(type_code("int32", "dtype"))
-            except InvalidArgument:
-                pass
-            else:
-                return
-            raise
+        self._check()
 
     def __reduce__(self):
         return _restored, (self._texts, self._name, self._parameters)

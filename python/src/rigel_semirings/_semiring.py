@@ -424,6 +424,23 @@ class _WithParameters:
             raise Unsupported(f"{name} is {value}, expected a number that a double holds, or an array of one int64")
         return float(value)
 
+    def _check(self, types=1):
+        """Checks the texts for float32, or for int32 if they are none of float32. `types`: how many the extension asks for."""
+
+        def check(dtype):
+            self._core.check(*[type_code(dtype, "dtype")] * types)
+
+        try:
+            check("float32")
+        except InvalidArgument:
+            try:  # bits and shifts are of integers
+                check("int32")
+            except InvalidArgument:
+                pass
+            else:
+                return
+            raise
+
     def __dir__(self):
         return [*super().__dir__(), *self._texts, *self._parameters]
 
@@ -522,16 +539,7 @@ class Semiring(_WithParameters):
         set_(self, "_result_type", result_type)
         set_(self, "_parameters", {one: self._value(one, value) for one, value in parameters.items()})
         set_(self, "_core", _core.Text(name, tuple(texts.values()), _first_values(self._parameters), self._commutative, kinds, result_kind))
-        try:
-            self._core.check(type_code("float32", "dtype"))
-        except InvalidArgument:
-            try:  # bits and shifts are of integers
-                self._core.check(type_code("int32", "dtype"))
-            except InvalidArgument:
-                pass
-            else:
-                return
-            raise
+        self._check()
 
     @property
     def commutative(self):
@@ -619,18 +627,7 @@ class Epilogue(_WithParameters):
         set_(self, "_name", _name_of(name, body))
         set_(self, "_parameters", {one: self._value(one, value) for one, value in parameters.items()})
         set_(self, "_core", _core.TextEpilogue(self._name, texts["body"], _first_values(self._parameters)))
-        code = type_code("float32", "dtype")
-        try:
-            self._core.check(code, code)
-        except InvalidArgument:
-            integer = type_code("int32", "dtype")
-            try:  # bits and shifts are of integers
-                self._core.check(integer, integer)
-            except InvalidArgument:
-                pass
-            else:
-                return
-            raise
+        self._check(types=2)
 
     def __reduce__(self):
         return _restored_epilogue, (self._texts["body"], self._name, self._parameters)
