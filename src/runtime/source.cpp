@@ -33,7 +33,11 @@ constexpr const char* functions = R"(template <class T> struct mask_of { typedef
 template <> struct mask_of<LV> { typedef LV type; };
 template <> struct mask_of<DV> { typedef LV type; };
 template <class C> FN M mask(C c) { return convert<C, M>(c); }
+#if ON_GPU  // LLVM makes its opposite of c != 0, with x and y exchanged, and ptxas then selects from uniform registers
+template <class T> FN T select(M c, T x, T y) { return c < 0 ? x : y; }
+#else
 template <class T> FN T select(M c, T x, T y) { return convert<M, typename mask_of<T>::type>(c) ? x : y; }
+#endif
 template <class To, class From> FN To to(From x) { return convert<From, To>(x); }
 template <class To, class From> LONG To whole(From x) {
   constexpr bool is_int = sizeof(To) == N * sizeof(int);

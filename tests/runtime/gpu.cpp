@@ -189,8 +189,24 @@ TEST_CASE("text: accumulators of fields, k and results of other types in PTX") {
       CHECK_MESSAGE(!ptx.failed, ptx.messages);
       CHECK(!has(ptx.text, ".extern .func"));
       CHECK(!has(ptx.text, ".local"));  // accumulators are in registers
+      // ptxas would call a function.
+      for (const char* division : {"div.s64", "div.u64", "rem.s64", "rem.u64"}) CHECK(!has(ptx.text, division));
     }
   }
+}
+
+TEST_CASE("text: PTX selects fields by the comparison of the text") {
+  if (!compiles_for_gpus()) return;
+  const Texts text{.accumulator = {{"value", Scalar::f32}, {"index", Scalar::i32}},
+                   .multiply = "{a + b, k}",
+                   .add = "y.value < x.value ? y : x",
+                   .identity = "{infinity, -1}",
+                   .result = "x.value"};
+  // The large tile: 64 outputs of a thread.
+  const Ptx ptx = ptx_of(text, Scalar::f32, "sm_90", two_fields(Scalar::f32));
+  REQUIRE_MESSAGE(!ptx.failed, ptx.messages);
+  CHECK(count(ptx.text, "setp.lt.f32") == 64);
+  CHECK(!has(ptx.text, "setp.geu.f32"));
 }
 
 TEST_CASE("text: a few rows against a large matrix in PTX") {

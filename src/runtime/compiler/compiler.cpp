@@ -20,6 +20,7 @@
 #include <llvm/IR/DiagnosticHandler.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
@@ -38,6 +39,8 @@
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Utils/BypassSlowDivision.h>
+#include <llvm/Transforms/Utils/IntegerDivision.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -326,6 +329,33 @@ llvm::Error add_functions(llvm::Module& own, llvm::TargetMachine& machine) {
   return llvm::Error::success();
 }
 
+// Whether accumulators have several fields: their steps are named by the number.
+bool sums_fields(const llvm::Module& module) {
+  return module.getFunction("rigel_text_step_2") || module.getFunction("rigel_text_step_3") ||
+         module.getFunction("rigel_text_step_4");
+}
+
+// A kernel's divisions of 64 bits become ones of 32, where the numbers fit, and else loops. For the others ptxas calls a function, and the
+// driver's linker then has each copy to shared memory move the descriptor of global memory to uniform registers again.
+void divide_without_calls(llvm::Function& kernel) {
+  const auto divides = [](const llvm::Instruction& i) {
+    const auto* const binary = llvm::dyn_cast<llvm::BinaryOperator>(&i);
+    return binary && binary->isIntDivRem() && binary->getType()->isIntegerTy(64) &&
+           !llvm::isa<llvm::Constant>(binary->getOperand(1));
+  };
+  llvm::SmallVector<llvm::BasicBlock*> blocks;
+  for (llvm::BasicBlock& block : kernel)
+    if (llvm::any_of(block, divides)) blocks.push_back(&block);
+  for (llvm::BasicBlock* const block : blocks) llvm::bypassSlowDivision(block, {{64, 32}});
+  llvm::SmallVector<llvm::BinaryOperator*> left;
+  for (llvm::Instruction& i : llvm::instructions(kernel))
+    if (divides(i)) left.push_back(llvm::cast<llvm::BinaryOperator>(&i));
+  for (llvm::BinaryOperator* const one : left) {
+    const bool is_quotient = one->getOpcode() == llvm::Instruction::UDiv || one->getOpcode() == llvm::Instruction::SDiv;
+    is_quotient ? llvm::expandDivision(one) : llvm::expandRemainder(one);
+  }
+}
+
 // What the text defines, one kernel for a GPU, and what this needs: the bitcode of no other kernel is read.
 Linked with_kernel(std::unique_ptr<llvm::Module> own, const RigelSource& source, llvm::TargetMachine& machine) {
   if (llvm::Error error = add_functions(*own, machine)) return error;
@@ -345,7 +375,9 @@ Linked with_kernel(std::unique_ptr<llvm::Module> own, const RigelSource& source,
   kernel->setCallingConv(all[source.kernel]->getCallingConv());
   if (llvm::Linker::linkModules(*own, std::move(*kernels), llvm::Linker::LinkOnlyNeeded))
     return failure("the text and its kernel do not link");
-  own->getFunction(name)->setName(kernel_name);
+  llvm::Function& linked = *own->getFunction(name);
+  linked.setName(kernel_name);
+  if (sums_fields(*own)) divide_without_calls(linked);
   forget_processors(*own);
   complete(*own, machine);
   return own;
