@@ -1,7 +1,7 @@
 # librigel_runtime.so: Clang, LLVM and the bitcode of the loops, for semirings from text. librigel opens it when it is first needed.
 
-# rigel_find_llvm(<problem>): the static libraries of the LLVM and Clang that the compiler is of, in RIGEL_LLVM_LIBRARIES and
-# their folder in RIGEL_LLVM_PREFIX; <problem> receives what is missing.
+# rigel_find_llvm(<problem>): the static libraries of the LLVM and Clang that the compiler is of, in RIGEL_LLVM_LIBRARIES, those of
+# zlib and zstd in RIGEL_COMPRESSION_LIBRARIES, and LLVM's folder in RIGEL_LLVM_PREFIX; <problem> receives what is missing.
 function(rigel_find_llvm problem)
   file(REAL_PATH ${CMAKE_CXX_COMPILER} compiler)
   cmake_path(GET compiler PARENT_PATH folder)
@@ -21,6 +21,10 @@ function(rigel_find_llvm problem)
     set(${problem} "${prefix}/lib/libclangCodeGen.a or Clang's headers are missing (Debian: libclang-22-dev)" PARENT_SCOPE)
     return()
   endif()
+  if(NOT EXISTS ${folder}/llvm-objcopy)
+    set(${problem} "${folder}/llvm-objcopy is missing (Debian: llvm-22)" PARENT_SCOPE)
+    return()
+  endif()
   execute_process(COMMAND ${config} --link-static --libfiles x86codegen x86desc x86info x86asmparser nvptxcodegen nvptxdesc nvptxinfo orcjit passes linker bitreader
     frontendopenmp frontendoffloading frontendhlsl frontenddriver lto coverage option windowsdriver
     OUTPUT_VARIABLE llvm ERROR_VARIABLE error RESULT_VARIABLE result OUTPUT_STRIP_TRAILING_WHITESPACE)
@@ -31,7 +35,7 @@ function(rigel_find_llvm problem)
   separate_arguments(llvm UNIX_COMMAND "${llvm}")
   list(FILTER llvm EXCLUDE REGEX "Polly")  # Debian names it, and has it in a package of its own; src/runtime/compiler/polly.cpp
   file(GLOB clang ${prefix}/lib/libclang*.a)
-  list(FILTER clang EXCLUDE REGEX "/libclang\\.a$")
+  list(FILTER clang EXCLUDE REGEX "/libclang(\\.a|d|Daemon|Doc|Include|StaticAnalyzer|Tidy|Tooling)")  # clang, clangd and other tools
   set(compression)
   foreach(name IN ITEMS z zstd)
     find_library(RIGEL_STATIC_${name} NAMES lib${name}.a)
@@ -41,7 +45,8 @@ function(rigel_find_llvm problem)
     endif()
     list(APPEND compression ${RIGEL_STATIC_${name}})
   endforeach()
-  set(RIGEL_LLVM_LIBRARIES -Wl,--start-group ${clang} ${llvm} -Wl,--end-group ${compression} PARENT_SCOPE)
+  set(RIGEL_LLVM_LIBRARIES ${clang} ${llvm} PARENT_SCOPE)
+  set(RIGEL_COMPRESSION_LIBRARIES ${compression} PARENT_SCOPE)
   set(RIGEL_LLVM_PREFIX ${prefix} PARENT_SCOPE)
   set(${problem} "" PARENT_SCOPE)
 endfunction()
@@ -81,7 +86,8 @@ if(problem)
   message(FATAL_ERROR "RIGEL_RUNTIME is ON, but ${problem}. Configure with -DRIGEL_RUNTIME=OFF, or install what is missing.")
 endif()
 
-# The loops' bitcode, optimised but for what the texts say. It is never linked, so that no two levels meet.
+# The loops' bitcode, optimised but for what the texts say. It is never linked, so that no two levels meet. It is kept without the order of
+# uses, an eighth of it.
 set(folder ${PROJECT_BINARY_DIR}/runtime)
 file(MAKE_DIRECTORY ${folder})
 set(floating "Row rigel_text_exp(Row x) noexcept { return rigel::math::exponential(x); }
@@ -101,14 +107,14 @@ get_target_property(levels rigel RIGEL_HOST_LEVELS)
 set(all)
 set(places)
 set(table)
-# rigel_embed_bitcode(<element> <level> <file>): the bitcode in <file> becomes one of bitcodes(), compressed to a tenth.
+add_executable(rigel_compress EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/src/runtime/bitcode/compress.cpp)
+set_target_properties(rigel_compress PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${folder})
+target_compile_features(rigel_compress PRIVATE cxx_std_20)
+target_link_libraries(rigel_compress PRIVATE ${RIGEL_STATIC_zstd})
+# rigel_embed_bitcode(<element> <level> <file>): the bitcode in <file> becomes one of bitcodes(), compressed to two fifths.
 macro(rigel_embed_bitcode element level bitcode)
-  set(file ${bitcode}.tar.zst)
-  cmake_path(GET file FILENAME archive)
-  cmake_path(GET file STEM LAST_ONLY member)
-  cmake_path(REMOVE_EXTENSION member LAST_ONLY)
-  add_custom_command(OUTPUT ${file} DEPENDS ${bitcode} WORKING_DIRECTORY ${folder}
-    COMMAND ${CMAKE_COMMAND} -E tar cf ${archive} --zstd --format=gnutar --mtime=1970-01-01 ${member} VERBATIM)
+  set(file ${bitcode}.zst)
+  add_custom_command(OUTPUT ${file} DEPENDS ${bitcode} rigel_compress COMMAND rigel_compress ${bitcode} ${file} VERBATIM)
   list(APPEND all ${file})
   set(name rigel_${level}_${element})
   string(APPEND places "asm(\".pushsection .rodata\\n.balign 16\\n.globl ${name}, ${name}_end\\n\"
@@ -131,7 +137,7 @@ macro(rigel_host_bitcode name element level template)
   add_custom_command(OUTPUT ${stem}.bc DEPFILE ${stem}.d DEPENDS ${stem}.cpp
     COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${CMAKE_CXX_COMPILER} -std=c++20 -O2 -DNDEBUG -ffp-contract=off -fwrapv -fno-rtti -fignore-exceptions -fPIC
       ${RIGEL_FLAGS_${level}} -Wall -Wextra -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/include
-      -MD -MT ${stem}.bc -MF ${stem}.d -emit-llvm -c ${stem}.cpp -o ${stem}.bc
+      -MD -MT ${stem}.bc -MF ${stem}.d -emit-llvm -Xclang -no-emit-llvm-uselists -c ${stem}.cpp -o ${stem}.bc
     COMMENT "Bitcode of the loops for texts at level ${level}: ${name}" VERBATIM)
   rigel_embed_bitcode(${name} ${level} ${stem}.bc)
 endmacro()
@@ -174,7 +180,7 @@ macro(rigel_gpu_bitcode name architecture template)
     COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${CMAKE_CXX_COMPILER} -std=c++20 -x cuda --cuda-path=${toolkit} -Wno-unknown-cuda-version
       --cuda-device-only --offload-arch=${architecture} -O3 -DNDEBUG -ffp-contract=off -Wall -Wextra
       -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/include
-      -MD -MT ${stem}.bc -MF ${stem}.d -emit-llvm -c ${source} -o ${stem}.bc
+      -MD -MT ${stem}.bc -MF ${stem}.d -emit-llvm -Xclang -no-emit-llvm-uselists -c ${source} -o ${stem}.bc
     COMMENT "Bitcode of the kernels for texts on GPUs: ${name}" VERBATIM)
   rigel_embed_bitcode(${name} gpu ${stem}.bc)
 endmacro()
@@ -228,5 +234,18 @@ target_link_options(rigel_runtime PRIVATE LINKER:--version-script=${exports} LIN
 if(RIGEL_HAS_LLD)
   target_link_options(rigel_runtime PRIVATE -fuse-ld=lld LINKER:--icf=all)
 endif()
-target_link_libraries(rigel_runtime PRIVATE ${RIGEL_LLVM_LIBRARIES} pthread m ${CMAKE_DL_LIBS})
+# Copies of LLVM's and Clang's libraries without the tables that exceptions need, a fifteenth of what is linked: they are compiled without
+# exceptions, and their threads have nothing that would catch one.
+set(libraries)
+foreach(library IN LISTS RIGEL_LLVM_LIBRARIES)
+  cmake_path(GET library FILENAME name)
+  set(copy ${folder}/lib/${name})
+  add_custom_command(OUTPUT ${copy} DEPENDS ${library}
+    COMMAND ${RIGEL_LLVM_PREFIX}/bin/llvm-objcopy --remove-section=.eh_frame --remove-section=.rela.eh_frame ${library} ${copy} VERBATIM)
+  list(APPEND libraries ${copy})
+endforeach()
+file(MAKE_DIRECTORY ${folder}/lib)
+add_custom_target(rigel_llvm_libraries DEPENDS ${libraries})
+add_dependencies(rigel_runtime rigel_llvm_libraries)
+target_link_libraries(rigel_runtime PRIVATE -Wl,--start-group ${libraries} -Wl,--end-group ${RIGEL_COMPRESSION_LIBRARIES} pthread m ${CMAKE_DL_LIBS})
 install(TARGETS rigel_runtime LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -6,8 +6,8 @@
 namespace rigel::runtime {
 
 /// The bitcode of the loops for one element type at one level, as it was embedded when Rigel was built. At level "gpu" it is that of
-/// kernels, and for the element "functions" that of functions that texts call. The bytes are an archive of one file, a tar that is compressed
-/// by zstd.
+/// kernels, and for the element "functions" that of functions that texts call. The bytes are a frame of zstd,
+/// whose header has the size.
 struct Bitcode {
   const char *element, *level, *begin, *end;
 };

@@ -262,29 +262,18 @@ void complete(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.run(module);
 }
 
-// What an archive of one file holds: its data after a header of 512 bytes, whose number at 124 is its size. Nothing if it is none.
+// Bitcode as it was before it was compressed. Nothing if that fails.
 std::string unpacked(const Bitcode& bitcode) {
-  constexpr std::size_t header = 512, size_at = 124, size_digits = 11;
-  std::string bytes, chunk(ZSTD_DStreamOutSize(), '\0');
-  const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(), &ZSTD_freeDStream);
-  ZSTD_inBuffer in{bitcode.begin, static_cast<std::size_t>(bitcode.end - bitcode.begin), 0};
-  for (std::size_t left = 1; left != 0;) {
-    ZSTD_outBuffer out{chunk.data(), chunk.size(), 0};
-    const std::size_t before = in.pos;
-    left = ZSTD_decompressStream(stream.get(), &out, &in);
-    if (ZSTD_isError(left) || (in.pos == before && out.pos == 0)) return {};
-    bytes.append(chunk, 0, out.pos);
-  }
-  std::size_t size = 0;
-  if (bytes.size() < header || llvm::StringRef(bytes).substr(size_at, size_digits).getAsInteger(8, size) ||
-      size > bytes.size() - header)
-    return {};
-  return bytes.substr(header, size);
+  const std::size_t packed = bitcode.end - bitcode.begin;
+  const unsigned long long size = ZSTD_getFrameContentSize(bitcode.begin, packed);
+  if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR) return {};
+  std::string bytes(size, '\0');
+  return ZSTD_decompress(bytes.data(), size, bitcode.begin, packed) == size ? bytes : std::string();
 }
 // Bitcode, which stays in memory once it is unpacked: there are a dozen.
 llvm::MemoryBufferRef buffer_of(const Bitcode& bitcode) {
   static std::mutex mutex;
-  static auto* const all = new std::map<const char*, std::string>;  // by where the archive is
+  static auto* const all = new std::map<const char*, std::string>;  // by where it is compressed
   const std::lock_guard lock(mutex);
   std::string& bytes = (*all)[bitcode.begin];
   if (bytes.empty()) bytes = unpacked(bitcode);
