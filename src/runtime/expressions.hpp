@@ -95,13 +95,15 @@ struct Expression {
   bool is_known = false;  // a number or a hyperparameter, so that its C++ has a meaning outside of the text's functions
   std::optional<double> value = {};  // of a number that stands in the text
   std::string magnitude_of = {};     // of |x|: the C++ of x
+  int hyperparameter = -1;           // the number of one
 };
 
 struct Variable {
   Type type;
   std::string code;
   bool uniform = false, assignable = false;
-  bool is_known = false;  // a hyperparameter
+  bool is_known = false;    // a hyperparameter,
+  int hyperparameter = -1;  // of this number
 };
 /// What the texts of a semiring or an epilogue are about.
 struct Subject {
@@ -308,7 +310,9 @@ class Expressions {
     const auto found = variables_.find(at.text);
     if (found == variables_.end()) refuse(at, "'" + at.text + "' is not known here, expected " + known());
     const Variable& variable = found->second;
-    return member({variable.type, variable.code, variable.uniform, at, variable.is_known});
+    Expression x{variable.type, variable.code, variable.uniform, at, variable.is_known};
+    x.hyperparameter = variable.hyperparameter;
+    return member(x);
   }
 
   // ---- accumulators of several fields ----
@@ -489,7 +493,7 @@ class Expressions {
     }
     const Expression exponent = converted(p, number_);
     if (exponent.is_known)
-      counts_.exponents.push_back({exponent.code, exponent.value});
+      counts_.exponents.push_back({exponent.code, exponent.value, exponent.hyperparameter});
     else
       counts_.powers_vary = true;
     const bool of_magnitude = !x.magnitude_of.empty() && x.type == number_;

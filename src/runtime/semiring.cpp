@@ -45,12 +45,13 @@ struct Semiring::Program {
   Work work(int lanes) const;
   Owner owner() const { return {semiring_owner, texts.name, texts.hyperparameters, accumulator}; }
   rigel::detail::TextFacts facts() const {
-    return {&info,
-            parsed.form,
-            parsed.calls_functions,
-            parsed.long_operations_on_gpus() > 0 || parsed.multiply.is_large || parsed.add.is_large || parsed.step.is_large,
-            !parsed.exponent.empty(),
-            parsed.join};
+    rigel::detail::TextFacts all{&info, parsed.form, parsed.calls_functions};
+    all.has_long_operations =
+        parsed.long_operations_on_gpus() > 0 || parsed.multiply.is_large || parsed.add.is_large || parsed.step.is_large;
+    if (const Exponent& one = parsed.exponent; !one.code.empty())
+      all.exponent = {static_cast<float>(one.value.value_or(0)), one.hyperparameter};
+    all.join = parsed.join;
+    return all;
   }
 };
 

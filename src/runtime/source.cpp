@@ -326,7 +326,9 @@ __attribute__((const)) float rigel_text_called_power_f32(float, float) noexcept;
   MEMBER AV magnitude_power(AV x, A p) const { return power(absolute(x), p); }
 )" + terms;
   s += "extern \"C\" {\n#define INLINED __attribute__((always_inline))\n";
-  s += "INLINED A rigel_text_exponent(const A* parameters) noexcept { return first(" + parsed.exponent + "); }\n";
+  s += "INLINED A rigel_text_exponent(const A* parameters) noexcept { return first(" + parsed.exponent.code + "); }\n";
+  s += std::string("INLINED bool rigel_text_exponent_is_number() noexcept { return ") +
+       (parsed.exponent.value ? "true" : "false") + "; }\n";
   s += R"(#define STEP(name, Powers)                                                             \
   INLINED A rigel_text_step_##name(A x, A a, A b, long k, const A* parameters) noexcept { \
     return Powers{}.step(x, a, b, k, parameters);                                         \
@@ -360,7 +362,7 @@ std::string source_on_gpu(const Parsed& parsed, const std::string& begin) {
     s += inlined + "A rigel_text_add_1(A x, A y, const A* parameters) noexcept { return add(x, y, parameters); }\n";
   s += inlined + "A rigel_text_result_" + count + "(" + type + " x, const A* parameters) noexcept {\n" +
        "  return __builtin_bit_cast(A, result(" + x + ", parameters));\n}\n}\n";
-  return parsed.exponent.empty() ? s : s + powers_of(parsed);
+  return parsed.exponent.code.empty() ? s : s + powers_of(parsed);
 }
 
 }  // namespace

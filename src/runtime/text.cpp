@@ -263,7 +263,8 @@ namespace {
 void declare(Parser& parser, const std::vector<Hyperparameter>& hyperparameters, Type type) {
   for (std::size_t i = 0; i < hyperparameters.size(); ++i)
     parser.declare(hyperparameters[i].name,
-                   {type, std::string("(") + vector(type) + ")(parameters[" + std::to_string(i) + "])", true, false, true});
+                   {type, std::string("(") + vector(type) + ")(parameters[" + std::to_string(i) + "])", true, false, true,
+                    static_cast<int>(i)});
 }
 
 // Integers of 64 bits that are the same in all lanes, or differ.
@@ -288,19 +289,19 @@ std::string identity_of(const char* owner, const std::string& identity, const st
 
 // The one exponent of all powers of a term of floats that are not known to be products, if nothing else in the term is as long. (1 if roots
 // are all there is.)
-std::string exponent_of(const Parsed& term) {
-  std::string exponent;
+Exponent exponent_of(const Parsed& term) {
+  Exponent exponent;
   int count = 0;
   for (const Exponent& one : term.exponents) {
     if (one.is_whole()) continue;
     ++count;
     if (one.is_short()) continue;
-    if (!exponent.empty() && one.code != exponent) return {};
-    exponent = one.code;
+    if (!exponent.code.empty() && one.code != exponent.code) return {};
+    exponent = one;
   }
   const bool is_large = term.multiply.is_large || term.add.is_large || term.step.is_large;
   if (count == 0 || term.powers_vary || is_large || term.long_operations_on_gpus() > count) return {};
-  return exponent.empty() ? "(FV)(1)" : exponent;
+  return exponent.code.empty() ? Exponent{"(FV)(1)", 1} : exponent;
 }
 
 }  // namespace

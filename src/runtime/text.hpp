@@ -39,10 +39,11 @@ struct Body {
   bool is_large = false;  // so that it is compiled once, and called
 };
 
-/// The exponent of one of Rigel's powers: as C++, and its value if the text has it.
+/// The exponent of one of Rigel's powers: as C++, and its value if the text has it, or else which hyperparameter it is, if it is one.
 struct Exponent {
   std::string code;
-  std::optional<double> value;
+  std::optional<double> value = {};
+  int hyperparameter = -1;
   /// Whether it is known to be one of 1/2, 1, 3/2, … 4, whose powers are products and a root, or a whole one of them.
   bool is_short() const { return value && *value > 0 && *value <= 4 && *value * 2 == std::floor(*value * 2); }
   bool is_whole() const { return is_short() && *value == std::floor(*value); }
@@ -77,8 +78,8 @@ struct Parsed : Counts {
   Type result_type = Type::f32;
   bool reads_k = false;
   bool is_sum = false;  // ⊕ is x + y
-  // The exponent of all powers of a GPU's tiles, which compute them by products or a table; empty if terms are not made so.
-  std::string exponent;
+  // The exponent of all powers of a GPU's tiles, which compute them by products or a table; without code if terms are not made so.
+  Exponent exponent;
 };
 
 /// What the texts of a derivative say.

@@ -235,12 +235,30 @@ void with_text_tile(const Kernel<Contraction>& kernel, const Contraction& p, con
   });
 }
 
+// What the host passes to the steps of a problem's tiles: of powers the exponent, NaN if it is in memory, with what a table needs of it.
+template <class S>
+auto step_parameters(const Kernel<Contraction>& kernel, const Contraction& p) {
+  if constexpr (S::work == TextWork::powers) {
+    const detail::TextExponent exponent = *state_of(kernel).facts.exponent;
+    const detail::TextValues& values = values_of(p);
+    float number = exponent.number;
+    if (exponent.hyperparameter >= 0)
+      std::memcpy(&number, values.numbers.data() + static_cast<std::size_t>(exponent.hyperparameter) * sizeof number,
+                  sizeof number);
+    for (const detail::TextView& view : values.views)
+      if (static_cast<int>(view.index) == exponent.hyperparameter) number = std::numeric_limits<float>::quiet_NaN();
+    return typename PowersByTable<S>::Parameters(number);
+  } else {
+    return NoParameters{};
+  }
+}
+
 template <class S, class Shape>
 void text_run(const Kernel<Contraction>& kernel, const Contraction& p, const Plan&, const Workspace& workspace) {
   const tile::Raster raster{0, static_cast<unsigned>(rows_of<Shape>(p)), static_cast<unsigned>(columns_of<S, Shape>(p))};
   with_text_tile<S, Shape>(kernel, p, [&]<class Finish>(const void* function) {
     launch_tiles(kernel.info, p, function, raster, Shape::threads, text_arguments<S, Finish>(kernel, p, workspace),
-                 NoParameters{});
+                 step_parameters<S>(kernel, p));
   });
 }
 
@@ -579,7 +597,7 @@ auto with_text(const detail::TextFacts& facts, const Visit& visit) {
     using A = accumulator_for<E>;
     using Powers = TextSemiring<E, A, fields, TextWork::powers>;
     if constexpr (text_place<Powers>(TextSemirings<E>{}) >= 0)
-      if (facts.has_powers) return visit.template operator()<Powers>();
+      if (facts.exponent) return visit.template operator()<Powers>();
     using Calling = TextSemiring<E, A, fields, TextWork::calls>;
     if constexpr (text_place<Calling>(TextSemirings<E>{}) >= 0)
       if (facts.has_long_operations) return visit.template operator()<Calling>();

@@ -117,6 +117,14 @@ using TextSemirings = decltype(text_semirings_of<E>());
 template <class S>
 inline constexpr bool has_whole = text_place<typename S::Whole>(TextSemirings<typename S::element>{}) >= 0;
 
+/// The large tile of powers brings operands that lie along K in vectors: copies of elements would take a seventh of its instructions. Its
+/// slabs are not unrolled, since the loops for all exponents stand in one kernel.
+template <class E, class A, bool whole, class Shape>
+inline constexpr bool takes_vectors<TextSemiring<E, A, 1, TextWork::powers, whole>, Shape> =
+    Shape::role == tile::Role::large;
+template <class E, class A, bool whole>
+inline constexpr bool is_emulated<TextSemiring<E, A, 1, TextWork::powers, whole>> = true;
+
 /// The bits of a result.
 template <class T>
 using TextWord = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -306,7 +314,9 @@ struct TextSkinny {
 template <class S, class Shape, class Finish>
 constexpr auto text_vectors_of() {
   using tile::Way;
-  if constexpr (widens<S>) {
+  if constexpr (S::work == TextWork::powers) {
+    return type_list<TextTile<Shape, Finish, Way::along_k, Way::along_k>>{};
+  } else if constexpr (widens<S>) {
     return type_list<TextTile<Shape, Finish, Way::either, Way::either>>{};
   } else {
     constexpr type_list<TextTile<Shape, Finish, Way::along_k, Way::along_k>,
@@ -343,6 +353,7 @@ template <class S, class Shape>
 Ways text_ways(const Contraction& p) {
   const Ways ways = ways_for<S, Shape>(p);
   if (widens<S> && ways.a != tile::Way::single) return {tile::Way::either, tile::Way::either};
+  if (S::work == TextWork::powers && ways != Ways{tile::Way::along_k, tile::Way::along_k}) return {};
   return ways;
 }
 

@@ -6,9 +6,10 @@
 
 #include <rigel/backends/cuda/simt/text.hpp>
 
-/// A text's exponent, and its step: with powers by products, by a table, or by calls.
+/// A text's exponent, whether it is a number in the text, and its step: with powers by products, by a table, or by calls.
 extern "C" {
 [[gnu::pure, clang::noconvergent]] __device__ float rigel_text_exponent(const float* parameters) noexcept;
+[[gnu::const, clang::noconvergent]] __device__ bool rigel_text_exponent_is_number() noexcept;
 #define RIGEL_STEP(name)                                                                                                \
   [[gnu::pure, clang::noconvergent]] __device__ float rigel_text_step_##name(float x, float a, float b, std::int64_t k, \
                                                                              const float* parameters) noexcept;
@@ -25,15 +26,18 @@ RIGEL_STEP(by_calls)
 
 namespace rigel::backends::simt {
 
+/// The host passes the exponent, unless that is in memory, with the table's coefficients: FFMA reads them as constants, and three registers
+/// are more than the register file delivers.
 template <class S>
 class TextPowers : public PlainSteps {
  public:
   using ByTable = PowersByTable<S>;
+  using Parameters = typename ByTable::Parameters;
   using Table = typename ByTable::Table;
 
-  __device__ __forceinline__ TextPowers(const S& s, const Parameters&, Table& table, int thread, int threads)
-      : s_(s), of_table_(rigel_text_exponent(s.parameters)), table_(table) {
-    if (takes_table()) ByTable::fill(table, of_table_, thread, threads);
+  __device__ __forceinline__ TextPowers(const S& s, const Parameters& of_table, Table& table, int thread, int threads)
+      : s_(s), exponent_(rigel_text_exponent(s.parameters)), of_table_(of_table), table_(table) {
+    if (takes_table()) ByTable::fill(table, of_table, thread, threads);
   }
 
   /// use(step) with the steps for the exponent, which every slab asks for: so the copies of slabs stand once.
@@ -43,7 +47,7 @@ class TextPowers : public PlainSteps {
     const auto use_products = [&]<int exponent>() __attribute__((always_inline)) {
       use([=](float x, float a, float b, std::int64_t k) { return by_products<exponent>(x, a, b, k, parameters); });
     };
-    const float p = of_table_.p;
+    const float p = exponent_;
     if (p == 1)
       use_products.template operator()<1>();
     else if (p == 2)
@@ -61,8 +65,11 @@ class TextPowers : public PlainSteps {
   }
 
  private:
-  /// Whether the table covers the exponent, with an error within that of special functions.
-  __device__ __forceinline__ bool takes_table() const { return of_table_.p <= 3.25f && ByTable::supports(of_table_.p); }
+  /// Whether the host knows the exponent, and the table covers it, with an error within that of special functions.
+  __device__ __forceinline__ bool takes_table() const {
+    return exponent_ <= 3.25f && ByTable::supports(exponent_) &&
+           (rigel_text_exponent_is_number() || exponent_ == of_table_.p);
+  }
 
   template <int exponent>
   __device__ __forceinline__ static float by_products(float x, float a, float b, std::int64_t k, const float* parameters) {
@@ -77,7 +84,8 @@ class TextPowers : public PlainSteps {
   }
 
   const S& s_;
-  typename ByTable::Parameters of_table_;
+  float exponent_;
+  const Parameters& of_table_;
   const Table& table_;
 };
 

@@ -55,13 +55,19 @@ inline Status text_finish_supports(const Contraction& p, Scalar result) {
 /// How sums over parts of K become one: ⊕ is that of a compiled semiring, with the same identity, and C receives the sum as it is.
 enum class TextJoin : std::uint8_t { none, sum, minimum, maximum };
 
+/// An exponent: a number, or a hyperparameter.
+struct TextExponent {
+  float number = 0;
+  int hyperparameter = -1;
+};
+
 /// What a backend needs to know about a semiring from text.
 struct TextFacts {
   const SemiringInfo* info = nullptr;
   TextForm form = TextForm::plain;
-  bool calls_functions = false;      // whose last bits differ between platforms
-  bool has_long_operations = false;  // whose code takes dozens of instructions, or which are many
-  bool has_powers = false;           // of one exponent, and no other long operations
+  bool calls_functions = false;               // whose last bits differ between platforms
+  bool has_long_operations = false;           // whose code takes dozens of instructions, or which are many
+  std::optional<TextExponent> exponent = {};  // of all powers, if there are no other long operations
   TextJoin join = TextJoin::none;
 };
 
