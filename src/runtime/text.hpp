@@ -45,8 +45,11 @@ struct Exponent {
   std::optional<double> value = {};
   int hyperparameter = -1;
   /// Whether it is known to be one of 1/2, 1, 3/2, … 4, whose powers are products and a root, or a whole one of them.
-  bool is_short() const { return value && *value > 0 && *value <= 4 && *value * 2 == std::floor(*value * 2); }
-  bool is_whole() const { return is_short() && *value == std::floor(*value); }
+  bool is_short() const {
+    const double twice = 2 * value.value_or(0);
+    return twice > 0 && twice <= 8 && twice == std::floor(twice);
+  }
+  bool is_whole() const { return is_short() && std::fmod(value.value_or(0), 1) == 0; }
 };
 
 /// What texts call.

@@ -416,10 +416,9 @@ Linked with_kernel(std::unique_ptr<llvm::Module> own, const RigelSource& source,
 void declare(llvm::Module& module, const llvm::GlobalValue* value) {
   if (!value || module.getNamedValue(value->getName())) return;
   if (auto* const type = llvm::dyn_cast<llvm::FunctionType>(value->getValueType()))
-    llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, value->getName(), module);
+    module.getOrInsertFunction(value->getName(), type);
   else
-    new llvm::GlobalVariable(module, value->getValueType(), true, llvm::GlobalValue::ExternalLinkage, nullptr,
-                             value->getName());
+    module.getOrInsertGlobal(value->getName(), value->getValueType());
 }
 
 // What the text defines, the roots, and what these need: the bitcode of no other loop is read.
