@@ -1,7 +1,8 @@
 # librigel_runtime.so: Clang, LLVM and the bitcode of the loops, for semirings from text. librigel opens it when it is first needed.
 
 # rigel_find_llvm(<problem>): the static libraries of the LLVM and Clang that the compiler is of, in RIGEL_LLVM_LIBRARIES, those of
-# zlib and zstd in RIGEL_COMPRESSION_LIBRARIES, and LLVM's folder in RIGEL_LLVM_PREFIX; <problem> receives what is missing.
+# zlib and zstd in RIGEL_COMPRESSION_LIBRARIES, LLVM's folder in RIGEL_LLVM_PREFIX, and llvm-objcopy in RIGEL_LLVM_OBJCOPY; <problem> receives
+# what is missing.
 function(rigel_find_llvm problem)
   file(REAL_PATH ${CMAKE_CXX_COMPILER} compiler)
   cmake_path(GET compiler PARENT_PATH folder)
@@ -48,6 +49,7 @@ function(rigel_find_llvm problem)
   set(RIGEL_LLVM_LIBRARIES ${clang} ${llvm} PARENT_SCOPE)
   set(RIGEL_COMPRESSION_LIBRARIES ${compression} PARENT_SCOPE)
   set(RIGEL_LLVM_PREFIX ${prefix} PARENT_SCOPE)
+  set(RIGEL_LLVM_OBJCOPY ${folder}/llvm-objcopy PARENT_SCOPE)
   set(${problem} "" PARENT_SCOPE)
 endfunction()
 
@@ -235,16 +237,25 @@ if(RIGEL_HAS_LLD)
   target_link_options(rigel_runtime PRIVATE -fuse-ld=lld LINKER:--icf=all)
 endif()
 # Copies of LLVM's and Clang's libraries without the tables that exceptions need, a fifteenth of what is linked: they are compiled without
-# exceptions, and their threads have nothing that would catch one.
+# exceptions, and their threads have nothing that would catch one. They take 320 MB. A package that replaces the libraries may have older
+# files, so the folder is named by what these are.
+set(facts)
+foreach(library IN LISTS RIGEL_LLVM_LIBRARIES)
+  file(SIZE ${library} size)
+  file(TIMESTAMP ${library} time)
+  string(APPEND facts "${library} ${size} ${time}\n")
+endforeach()
+string(MD5 facts "${facts}")
+set(copies ${folder}/llvm-${facts})
+file(MAKE_DIRECTORY ${copies})
 set(libraries)
 foreach(library IN LISTS RIGEL_LLVM_LIBRARIES)
   cmake_path(GET library FILENAME name)
-  set(copy ${folder}/lib/${name})
+  set(copy ${copies}/${name})
   add_custom_command(OUTPUT ${copy} DEPENDS ${library}
-    COMMAND ${RIGEL_LLVM_PREFIX}/bin/llvm-objcopy --remove-section=.eh_frame --remove-section=.rela.eh_frame ${library} ${copy} VERBATIM)
+    COMMAND ${RIGEL_LLVM_OBJCOPY} --remove-section=.eh_frame --remove-section=.rela.eh_frame ${library} ${copy} VERBATIM)
   list(APPEND libraries ${copy})
 endforeach()
-file(MAKE_DIRECTORY ${folder}/lib)
 add_custom_target(rigel_llvm_libraries DEPENDS ${libraries})
 add_dependencies(rigel_runtime rigel_llvm_libraries)
 target_link_libraries(rigel_runtime PRIVATE -Wl,--start-group ${libraries} -Wl,--end-group ${RIGEL_COMPRESSION_LIBRARIES} pthread m ${CMAKE_DL_LIBS})

@@ -525,21 +525,16 @@ class Expressions {
     if (is_floating(x.type) != is_floating(y.type)) return is_floating(x.type) ? x.type : y.type;
     return x.type > y.type ? x.type : y.type;
   }
-  Expression truth(Expression x) const {
+  Expression truth(const Expression& x) const {
     if (x.type == Type::boolean) return x;
     if (x.type == Type::fields)
       refuse(x.at, "expected a number or a bool, not an accumulator of several fields: name one of " + field_names());
-    x.code = "mask(" + x.code + " != 0)";
-    x.type = Type::boolean;
-    return x;
+    return {Type::boolean, "mask(" + x.code + " != 0)", x.uniform, x.at};
   }
   Expression cast(const Token& at, Expression x, Type to) const {
-    if (to == Type::boolean) return truth(std::move(x));
-    if (x.type == Type::boolean) {
-      x.code = std::string("select(") + x.code + ", (" + vector(to) + ")(1), (" + vector(to) + ")(0))";
-      x.type = to;
-      return x;
-    }
+    if (to == Type::boolean) return truth(x);
+    if (x.type == Type::boolean)
+      return {to, std::string("select(") + x.code + ", (" + vector(to) + ")(1), (" + vector(to) + ")(0))", x.uniform, x.at};
     x.at = at;
     return converted(std::move(x), to);
   }

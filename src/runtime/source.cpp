@@ -106,7 +106,7 @@ template <class T> FN T fast_exp2_of(T x) { return exp2_of(x); }
 template <class T> FN T fast_log2_of(T x) { return log2_of(x); }
 )";
 constexpr const char* functions_of_numbers = R"(FN A first(AV x) { return x; }
-// x^(halves / 2) by products and, if halves is odd, a root, of floats within 2 u; of a subnormal float it is 0 but for halves = 1. The last
+// x^(halves / 2) by products and, if halves is odd, a root, which of floats is within 2 u, and of subnormal floats 0 but for halves = 1. The last
 // product may be fused with a sum. Of a magnitude |x| x is enough: FMUL reads |x| for free, FFMA does not.
 template <int halves> FN FV near_root(FV x) { return halves == 1 ? __nvvm_sqrt_approx_f(x) : __nvvm_sqrt_approx_ftz_f(x); }
 template <int halves> FN DV near_root(DV x) { return root(x); }
@@ -219,7 +219,7 @@ template <class T> FN T power_of_magnitude(T x, T p) {
          "(AV x, A p) noexcept;\n}\nLONG AV exp_of(AV x) { return rigel_text_exp" + block +
          "(x); }\nLONG AV log_of(AV x) { return rigel_text_log" + block +
          "(x); }\nLONG AV power_of(AV x, A p) { return rigel_text_power" + block + "(x, p); }\n";
-  if (is_floating) s += "FN AV power_of_magnitude(AV x, A p) { return power_of(absolute(x), p); }\n";
+  if (is_floating && !on_gpu) s += "FN AV power_of_magnitude(AV x, A p) { return power_of(absolute(x), p); }\n";
   return s;
 }
 

@@ -149,6 +149,17 @@ TEST_CASE("text: numbers are read alike whatever sign the program separates digi
   std::setlocale(LC_NUMERIC, before.c_str());
 }
 
+TEST_CASE("text: the power of a number that was made of a magnitude") {
+  if (!texts::can_compile()) return;
+  for (const char* one : {"power(float(bool(abs(a))), 3)", "power((float)(bool)abs(a), 2.5)",
+                          "power(float(int(abs(a))), 3) / 8", "power(float(abs(a) > 1), 3)", "power((abs(a) - 1.5), 3)"}) {
+    CAPTURE(one);
+    CHECK(std::abs(product(one, -2.5f, 0.f) - 1) <= 24 * 0x1p-24f);
+  }
+  CHECK(product("power(bool(abs(a)) ? 1.0 : 0.0, 3)", -2.5f, 0.f) == 1);
+  CHECK(product("power(abs(a), int(2.5))", -3.f, 0.f) == 9);
+}
+
 TEST_CASE("text: power keeps what an argument in double has") {
   if (!texts::can_compile()) return;
   // (1 + 2^-40)^(2^20) is exp(2^-20) but for 2^-61, here with 2^-40 in two factors; in float the base would be 1.

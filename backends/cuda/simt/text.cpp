@@ -247,7 +247,9 @@ auto step_parameters(const Kernel<Contraction>& kernel, const Contraction& p) {
                   sizeof number);
     for (const detail::TextView& view : values.views)
       if (static_cast<int>(view.index) == exponent.hyperparameter) number = std::numeric_limits<float>::quiet_NaN();
-    return typename PowersByTable<S>::Parameters(number);
+    typename PowersByTable<S>::Parameters parameters(PowersByTable<S>::supports(number) ? number : 2);
+    parameters.p = number;
+    return parameters;
   } else {
     return NoParameters{};
   }

@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
     compress(argv[1], argv[2]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "rigel_compress: %s\n", error.what());
+    std::remove(argv[2]);  // a part of it would be taken for the file
     return 1;
   }
   return 0;

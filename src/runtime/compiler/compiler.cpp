@@ -240,7 +240,7 @@ class Passes {
   llvm::ModuleAnalysisManager modules_;
 };
 
-// Keeps what a text for a GPU defines and what it needs, and optimises all of it.
+// Keeps some of what a text defines and what that needs, and optimises all of it.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, const llvm::StringSet<>& kept) {
   Passes passes(machine);
   passes.all.addPass(llvm::InternalizePass([&](const llvm::GlobalValue& value) { return kept.contains(value.getName()); }));
@@ -430,9 +430,15 @@ Linked with_loops(std::unique_ptr<llvm::Module> own, const RigelSource& source, 
     kept.insert(source.roots[i]);
     declare(*own, (*loops)->getNamedValue(source.roots[i]));
   }
+  // Epilogues and monoids have loops of their own, which nothing has optimised.
+  const llvm::Function* const root = own->getFunction(source.roots[0]);
+  const bool has_loops = root && !root->isDeclaration();
   if (llvm::Linker::linkModules(*own, std::move(*loops), llvm::Linker::LinkOnlyNeeded))
     return failure("the text and the loops do not link");
-  complete_loops(*own, machine, kept, llvm::StringRef(source.element).starts_with("gradient_"));
+  if (has_loops)
+    optimise(*own, machine, kept);
+  else
+    complete_loops(*own, machine, kept, llvm::StringRef(source.element).starts_with("gradient_"));
   return own;
 }
 
