@@ -546,7 +546,7 @@ class Expressions {
              std::string("expected ") + word(to) + ", not an accumulator of several fields: name one of " + field_names());
     if (to == Type::fields) refuse(x.at, "expected an accumulator, as {" + field_names() + "}, not " + word(x.type));
     if (x.type == Type::boolean) refuse(x.at, "expected a number, not bool: write int(…) or `condition ? 1 : 0`");
-    if (to == Type::boolean) return truth(std::move(x));
+    if (to == Type::boolean) return truth(x);
     if (is_floating(x.type) && !is_floating(to)) {
       ++counts_.long_operations;
       x.value.reset();
